@@ -151,6 +151,9 @@ enum class Bug {
     begun_while_behind,          ///< replication that the log waits for: transactions go on when the log gives up what wasn't sent
     cut_one_by_one,              ///< a group's cut: the heaps are looked at one after the other
     cut_before_members,          ///< a group's cut: it is there before its transactions are
+    cut_without_relaxed,         ///< a group's cut: what is loaded relaxed, and stands in no log, is left out
+    kept_not_carried,            ///< trimming: the frame that says what marks need goes, too
+    marked_before_kept,          ///< a group's mark: it is there before the targets of its heaps keep what it needs
     cut_within_gap,              ///< a group's cut: of a transaction that came as pages with later ones
     promoted_unfenced,           ///< promoting: the file may be changed before the place is taken
 };

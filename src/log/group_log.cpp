@@ -593,6 +593,7 @@ bool GroupLog::Hold::is_lost() const {
 void GroupLog::skip_to(Serial serial) {
     const Lock lock(state_->mutex);
     TAIYEN_CHECK(state_->open->records == 0 && state_->writing == nullptr && serial.value >= appended_.load(std::memory_order_relaxed));
+    skipped_.store(serial.value, std::memory_order_release);
     appended_.store(serial.value, std::memory_order_release);
     state_->durable.serial = serial;
     durable_.store(serial.value, std::memory_order_release);

@@ -124,6 +124,8 @@ public:
 
     /// The next serials up to `serial` were made durable without the log; the next record is that of its successor. Requires: everything appended is durable.
     void skip_to(Serial serial);
+    /// The newest one of those.
+    Serial skipped_to() const noexcept { return {skipped_.load(std::memory_order_acquire)}; }
 
     /// Goes on in another ring. Everything that was held is lost. Requires: the caller's lock; everything appended is durable, and the files need nothing of it.
     void move_to(std::unique_ptr<Ring> ring) noexcept;
@@ -143,6 +145,7 @@ private:
     const std::shared_ptr<State> state_;
     std::atomic<std::uint64_t> appended_;
     std::atomic<std::uint64_t> durable_;
+    std::atomic<std::uint64_t> skipped_{0};
     std::atomic<bool> poisoned_{false};
     std::atomic<std::uint64_t> window_waits_{0};
 };

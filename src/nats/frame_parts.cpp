@@ -14,14 +14,26 @@ constexpr std::size_t in_flight = 16;   // messages
 constexpr unsigned tries_max = 8;
 constexpr std::size_t frame_bytes_max = std::size_t{1} << 31U;  // twice what a frame may have (src/replicate/FORMAT.md): who reads it looks closely
 
+std::mt19937_64 seeded_by_chance() {
+    std::random_device source;
+    std::seed_seq seeds{source(), source(), source(), source()};
+    return std::mt19937_64(seeds);
+}
+
+/// Whether they are parts of one attempt, the second one right behind the first one.
+bool follows(const PartHead& before, const PartHead& head) {
+    return head.number == before.number && head.attempt == before.attempt && head.parts == before.parts && head.part == before.part + 1;
+}
+
 }  // namespace
+
+FrameParts::FrameParts(MessageLog& log, std::chrono::milliseconds look_every) : log_(log), look_every_(look_every), attempts_(seeded_by_chance()) {}
 
 class FrameParts::Runs {
 public:
     enum class State { goes_on, whole, is_void };
     State add(std::uint64_t sequence, const PartHead& head) {
-        const bool continues = before_.parts != 0 && head.part != 0 && head.part == before_.part + 1 && head.parts == before_.parts &&
-                               head.number == before_.number && sequence == at_ + 1;
+        const bool continues = before_.parts != 0 && head.part != 0 && follows(before_, head) && sequence == at_ + 1;
         if (head.part != 0 && !continues) {
             before_ = {};
             return State::is_void;
@@ -86,7 +98,7 @@ FrameParts::End FrameParts::find_end(const MessageLog::State& state) {
             continue;
         }
         const PartHead head = head_of(*message);
-        const bool goes_on = wanted != 0 && head.number == behind.number && head.parts == behind.parts && head.part + 1 == behind.part;
+        const bool goes_on = wanted != 0 && follows(head, behind);
         if (!goes_on && head.part + 1 != head.parts) {
             wanted = 0;
             continue;
@@ -155,15 +167,16 @@ bool FrameParts::append(std::uint64_t number, std::span<const std::byte> frame) 
         const std::size_t part_bytes_max = log_.message_bytes_max() - sizeof(PartHead);
         const std::uint64_t parts = std::max<std::uint64_t>(1, (frame.size() + part_bytes_max - 1) / part_bytes_max);
         const std::uint64_t part_bytes = (frame.size() + parts - 1) / parts;  // a small rest costs the server as much as a large message
+        const std::uint64_t attempt = attempts_();
         std::uint64_t part = 0;
         while (part < parts) {
-            // The first one alone: behind it no other writer's parts are taken for ours. One alone, too, where several were refused: their numbers may have been others than those that were expected.
-            const std::uint64_t count = tries == 0 && part != 0 ? std::min<std::uint64_t>(parts - part, in_flight) : 1;
+            // One alone where several were refused: their numbers may have been others than those that were expected.
+            const std::uint64_t count = tries == 0 ? std::min<std::uint64_t>(parts - part, in_flight) : 1;
             std::array<PartHead, in_flight> heads{};
             std::array<MessageLog::Outgoing, in_flight> messages;
             for (std::uint64_t i = 0; i < count; ++i) {
                 const std::uint64_t begin = (part + i) * part_bytes;
-                heads[i] = {number, static_cast<std::uint32_t>(part + i), static_cast<std::uint32_t>(parts)};
+                heads[i] = {number, attempt, static_cast<std::uint32_t>(part + i), static_cast<std::uint32_t>(parts)};
                 messages[i] = {std::as_bytes(std::span(heads).subspan(i, 1)), frame.subspan(begin, std::min(part_bytes, frame.size() - begin))};
             }
             const auto placed = log_.append(std::span(messages).first(count), now.sequence);

@@ -3,13 +3,14 @@
 ///
 /// (P1) A frame is a run of messages that follow each other, part 0 to the last one. It is there once the last one is. A run that breaks off is void, whatever its number: it hides nothing, and says nothing
 ///      of where other frames are. Whoever was to go on appends the whole frame again.
-/// (P2) Parts of two frames never mix: each is appended only behind the one before it.
+/// (P2) Parts of two attempts never make a frame together, whatever a server has put behind each other.
 /// (P3) What isn't known for certain, after a failure or where others append, is asked again; and now and then that the newest frame is still there.
 /// Thread rule: external lock.
 
 #include <chrono>
 #include <deque>
 #include <optional>
+#include <random>
 
 #include <taiyen/replicate/replication_target.hpp>
 
@@ -19,16 +20,17 @@ namespace taiyen::nats {
 
 /// What stands in front of each message. Little endian.
 struct PartHead {
-    std::uint64_t number;  ///< of the frame
-    std::uint32_t part;    ///< from 0
-    std::uint32_t parts;   ///< how many the frame has
+    std::uint64_t number;   ///< of the frame
+    std::uint64_t attempt;  ///< random: which time it is appended, by whom
+    std::uint32_t part;     ///< from 0
+    std::uint32_t parts;    ///< how many the frame has
 };
-static_assert(sizeof(PartHead) == 16);
+static_assert(sizeof(PartHead) == 24);
 
 class FrameParts {
 public:
     /// `look_every`: so long a writer believes what it knows of the end.
-    explicit FrameParts(MessageLog& log, std::chrono::milliseconds look_every = std::chrono::seconds(1)) : log_(log), look_every_(look_every) {}
+    explicit FrameParts(MessageLog& log, std::chrono::milliseconds look_every = std::chrono::seconds(1));
 
     // As ReplicationTarget has them.
     ReplicationTarget::Range range();
@@ -58,6 +60,7 @@ private:
 
     MessageLog& log_;
     const std::chrono::milliseconds look_every_;
+    std::mt19937_64 attempts_;
     std::optional<End> end_;  ///< nothing: it is to be looked for
     std::chrono::steady_clock::time_point looked_;
     std::uint64_t first_message_ = 0;

@@ -94,7 +94,7 @@ std::optional<MessageLog::Placed> Publisher::publish(std::span<const MessageLog:
     const std::string flight = inbox_ + "." + std::to_string(++flights_) + ".";
     const std::uint64_t connection = reconnections();
     for (std::size_t i = 0; i < messages.size(); ++i) send(messages[i], after + i, flight + std::to_string(i));
-    MessageLog::Placed placed{~std::uint64_t{0}, 0};
+    std::vector<bool> is_answered(messages.size());
     bool is_refused = false;
     auto until = std::chrono::steady_clock::now() + timeout_;
     for (std::size_t answered = 0; answered < messages.size();) {
@@ -108,14 +108,18 @@ std::optional<MessageLog::Placed> Publisher::publish(std::span<const MessageLog:
         }
         require(status, name_);
         const MessagePointer owned(found);
-        if (!std::string_view(natsMsg_GetSubject(found)).starts_with(flight)) continue;
+        const std::string_view subject = natsMsg_GetSubject(found);
+        if (!subject.starts_with(flight)) continue;
+        std::size_t which = messages.size();
+        std::from_chars(subject.data() + flight.size(), subject.data() + subject.size(), which);
+        if (which >= messages.size() || is_answered[which]) continue;
         if (natsMsg_IsNoResponders(found)) throw_failed(name_, NATS_NO_RESPONDERS);
+        is_answered[which] = true;
         ++answered;
         until = std::chrono::steady_clock::now() + timeout_;
         const Answer answer = answer_of({natsMsg_GetData(found), static_cast<std::size_t>(natsMsg_GetDataLength(found))});
-        if (answer.sequence != 0) {
-            placed = {std::min(placed.first, answer.sequence), std::max(placed.last, answer.sequence)};
-        } else if (answer.code == wrong_last_sequence || answer.code == wrong_last_sequence_constant) {
+        if (answer.sequence == after + which + 1) continue;
+        if (answer.code == wrong_last_sequence || answer.code == wrong_last_sequence_constant) {
             is_refused = true;
         } else {
             throw_failed(name_, NATS_ERR, static_cast<jsErrCode>(answer.code),
@@ -123,7 +127,7 @@ std::optional<MessageLog::Placed> Publisher::publish(std::span<const MessageLog:
         }
     }
     if (is_refused) return std::nullopt;
-    return placed;
+    return MessageLog::Placed{after + 1, after + messages.size()};
 }
 
 }  // namespace taiyen::nats

@@ -15,8 +15,7 @@ namespace {
 using layout::CutHead;
 using layout::MemberHead;
 
-constexpr std::size_t name_bytes_max = 255;
-constexpr std::uint32_t members_max = 1024;
+constexpr std::size_t member_name_bytes_max = 200;
 
 void put(std::vector<std::byte>& bytes, std::span<const std::byte> piece) {
     const std::size_t at = bytes.size();
@@ -60,10 +59,9 @@ Frame group_frame(ReplicationTarget& target, std::uint64_t number) { return {tar
 
 }  // namespace
 
-/// Of a file in a folder, with what restoring adds to it.
 bool may_name_a_member(const std::string& name) {
-    return !name.empty() && name.size() <= 255 && name.find('/') == std::string::npos && name.find('\0') == std::string::npos && name != "." &&
-           name != "..";
+    return !name.empty() && name.size() <= member_name_bytes_max && name.find('/') == std::string::npos && name.find('\0') == std::string::npos &&
+           name != "." && name != "..";
 }
 
 GroupCut told(const Cut& cut) {
@@ -124,28 +122,56 @@ void CutLane::attach() {
         group_ = newest.heap();
         marks_ = marks_in(target_);
     }
-    EpochFrame epoch = encode_epoch(last_, group_, own_, own_.bytes, {}, FrameKind::group_epoch);
-    pending_.emplace(Pending{epoch.head, std::move(epoch.bytes)});
+    append_epoch();
+}
+
+void CutLane::append_epoch() {
+    EpochFrame epoch = encode_epoch(last_, group_, own_, own_.bytes, {}, {}, FrameKind::group_epoch);
+    pending_.emplace(Pending{epoch.head, std::move(epoch.bytes), {}});
     append_pending();
 }
 
-void CutLane::append(FrameKind kind, std::span<const std::byte> body, std::uint64_t written_at) {
+void CutLane::append(FrameKind kind, std::span<const std::byte> body, std::uint64_t written_at, std::optional<std::vector<Cut>> marks) {
     append_pending();
-    FrameHead head = successor(last_, group_);
-    head.kind = kind;
-    head.written_at = std::max(written_at, last_.written_at);  // clocks are set back: what is looked for by time ascends
-    if (kind == FrameKind::marks) head.newest_base = head.number;
-    const std::array pieces{body};
-    std::vector<std::byte> bytes = encode(head, pieces);
-    pending_.emplace(Pending{head, std::move(bytes)});
-    append_pending();
+    do {
+        FrameHead head = successor(last_, group_);
+        head.kind = kind;
+        head.written_at = std::max(written_at, last_.written_at);  // clocks are set back: what is looked for by time ascends
+        if (kind == FrameKind::marks) head.newest_base = head.number;
+        const std::array pieces{body};
+        std::vector<std::byte> bytes = encode(head, pieces);
+        pending_.emplace(Pending{head, std::move(bytes), marks});
+    } while (!append_pending());
 }
 
-void CutLane::append_pending() {
-    if (!pending_) return;
-    if (!target_.append(pending_->head.number, pending_->bytes)) throw_fenced();
-    last_ = pending_->head;
-    pending_.reset();
+bool CutLane::append_pending() {
+    if (!pending_) return true;
+    if (target_.append(pending_->head.number, pending_->bytes)) {
+        last_ = pending_->head;
+        if (pending_->marks) marks_ = std::move(*pending_->marks);
+        pending_.reset();
+        return true;
+    }
+    attach_again();
+    return false;
+}
+
+/// A target that has lost its newest frames is told again which cuts have names.
+void CutLane::attach_again() {
+    if (!is_end_lost()) throw_fenced();
+    const ReplicationTarget::Range range = target_.range();
+    last_ = range.empty() ? FrameHead{} : group_frame(target_, range.last).head();
+    append_epoch();
+    if (!marks_.empty()) append_marks(marks_);
+}
+
+/// And nobody else has appended since.
+bool CutLane::is_end_lost() {
+    const ReplicationTarget::Range range = target_.range();
+    if (range.last >= last_.number) return false;
+    if (range.empty()) return true;
+    const Frame newest = group_frame(target_, range.last);
+    return newest.file() == own_ || newest.head().epoch < last_.epoch;
 }
 
 void CutLane::throw_fenced() const {
@@ -157,18 +183,25 @@ void CutLane::append_cut(Cut& cut) {
     cut.frame = last_.number;
 }
 
+void CutLane::change_marks(const std::function<void(std::vector<Cut>&)>& change) {
+    append_pending();  // they may stand in it
+    std::vector<Cut> marks = marks_;
+    change(marks);
+    append_marks(std::move(marks));
+}
+
 void CutLane::append_marks(std::vector<Cut> marks) {
     std::vector<std::byte> body;
     for (const Cut& mark : marks) put(body, std::span<const std::byte>(encode_cut(mark)));
-    append(FrameKind::marks, body, store::microseconds_of(store::time_now()));
-    marks_ = std::move(marks);
+    append(FrameKind::marks, body, store::microseconds_of(store::time_now()), std::move(marks));
 }
 
 void CutLane::trim(std::uint64_t time) {
     append_pending();
     const ReplicationTarget::Range range = target_.range();
     if (range.empty()) return;
-    if (range.last != last_.number || group_frame(target_, range.last).head().checksum != last_.checksum) throw_fenced();
+    if (range.last != last_.number) attach_again();
+    if (group_frame(target_, last_.number).head().checksum != last_.checksum) throw_fenced();
     // The newest cut by then is what is restored as of a time behind it.
     const auto oldest = find_cut(target_, time, {});
     if (!oldest || oldest->frame <= range.first) return;

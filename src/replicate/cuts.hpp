@@ -6,6 +6,7 @@
 /// (C3) Whoever isn't the last one that attached appends nothing.
 /// Thread rule: external lock.
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -32,6 +33,9 @@ struct Cut {
     std::vector<Member> members;
 };
 GroupCut told(const Cut& cut);
+inline constexpr std::size_t name_bytes_max = 255;  ///< of a mark
+inline constexpr std::uint32_t members_max = 1024;
+/// A file's name in a folder, with what restoring adds to it.
 bool may_name_a_member(const std::string& name);
 
 std::vector<std::byte> encode_cut(const Cut& cut);
@@ -46,16 +50,21 @@ public:
     void attach();
     /// Throws: Error{fenced}; what the target throws: the next call goes on.
     void append_cut(Cut& cut);
-    /// All of them, in the place of those before.
-    void append_marks(std::vector<Cut> marks);
+    /// `change`: what they are to become. Throws: as append_cut, what `change` throws: they are as they were.
+    void change_marks(const std::function<void(std::vector<Cut>&)>& change);
     const std::vector<Cut>& marks() const { return marks_; }
     const Uuid& group() const { return group_; }
     /// What was cut before, and has no name, is needed no more. Throws: what the target throws.
     void trim(std::uint64_t time);
 
 private:
-    void append(FrameKind kind, std::span<const std::byte> body, std::uint64_t written_at);
-    void append_pending();
+    void append_epoch();
+    void append(FrameKind kind, std::span<const std::byte> body, std::uint64_t written_at, std::optional<std::vector<Cut>> marks = {});
+    void append_marks(std::vector<Cut> marks);
+    /// False: it isn't there, and this program has attached again.
+    bool append_pending();
+    void attach_again();
+    bool is_end_lost();
     [[noreturn]] void throw_fenced() const;
 
     ReplicationTarget& target_;
@@ -66,6 +75,7 @@ private:
     struct Pending {
         FrameHead head;
         std::vector<std::byte> bytes;
+        std::optional<std::vector<Cut>> marks;  ///< what they are once it is there
     };
     std::optional<Pending> pending_;  ///< whether it is there is not known
 };

@@ -318,7 +318,8 @@ void Following::take_over() {
             allow_changes();
         else
             heap_.companions().mark_replica(mark);  // who crashes now still follows, and takes the place again
-        const EpochFrame epoch = encode_epoch(last_, files.table().heap(), files.backing().header.file, mark.attached, applied());
+        const EpochFrame epoch =
+            encode_epoch(last_, files.table().heap(), files.backing().header.file, mark.attached, applied(), kept_at(target_, last_));
         if (!target_.append(epoch.head.number, epoch.bytes)) continue;  // frames have come
         last_ = epoch.head;
         if (!planted(Bug::promoted_unfenced)) allow_changes();

@@ -6,6 +6,7 @@
 #include <array>
 
 #include <taiyen/base/error.hpp>
+#include <taiyen/base/report.hpp>
 
 #include "base/checksum.hpp"
 #include "base/planted.hpp"
@@ -62,7 +63,7 @@ FrameHead successor(const FrameHead& before, const Uuid& heap) {
 }
 
 EpochFrame encode_epoch(const FrameHead& before, const Uuid& heap, const Uuid& file, std::span<const std::uint8_t, 16> attached, Serial serial,
-                        FrameKind kind) {
+                        const KeptSerials& kept, FrameKind kind) {
     EpochFrame epoch{successor(before, heap), {}};
     epoch.head.kind = kind;
     ++epoch.head.epoch;
@@ -73,10 +74,32 @@ EpochFrame encode_epoch(const FrameHead& before, const Uuid& heap, const Uuid& f
     layout::EpochBody body{};
     body.serial = serial.value;
     ::gethostname(body.host, sizeof body.host - 1);
-    epoch.head.bytes_since_base += sizeof body;
-    const std::array pieces{std::as_bytes(std::span(&body, 1))};
+    std::vector<layout::KeptHead> heads;
+    for (const auto& [group, first] : kept) std::ranges::copy(group, heads.emplace_back(layout::KeptHead{{}, first.value}).group);
+    const std::array pieces{std::as_bytes(std::span(&body, 1)), std::as_bytes(std::span(heads))};
+    for (const auto& piece : pieces) epoch.head.bytes_since_base += piece.size();
     epoch.bytes = encode(epoch.head, pieces);
     return epoch;
+}
+
+KeptSerials kept_at(ReplicationTarget& target, const FrameHead& newest) {
+    KeptSerials kept;
+    try {
+        if (newest.epoch_frame < target.range().first) return kept;
+        const Frame frame(target, newest.epoch_frame);
+        (void)frame.begin_of_body<layout::EpochBody>();
+        for (auto left = frame.body().subspan(sizeof(layout::EpochBody)); left.size() >= sizeof(layout::KeptHead);
+             left = left.subspan(sizeof(layout::KeptHead))) {
+            layout::KeptHead head;
+            std::memcpy(&head, left.data(), sizeof head);
+            kept[std::to_array(head.group)] = Serial{head.serial};
+        }
+    } catch (const Error& error) {
+        if (error.code() != errc::corrupt) throw;
+        report(
+            {errc::corrupt, nullptr, std::string("what the marks of groups need is not known, and kept only once they are opened: ") + error.what()});
+    }
+    return kept;
 }
 
 Frame::Frame(ReplicationTarget& target, std::uint64_t number, Lane lane) : target_(target.name()), number_(number) {

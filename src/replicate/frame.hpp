@@ -2,7 +2,9 @@
 /// Frames: made, and read with every byte checked.
 /// Thread rule: values.
 
+#include <array>
 #include <cstring>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -28,8 +30,12 @@ struct EpochFrame {
     FrameHead head;
     std::vector<std::byte> bytes;
 };
+/// By group: as of which transactions the heap can be restored, whatever its frames' age.
+using KeptSerials = std::map<std::array<std::uint8_t, 16>, Serial>;
 EpochFrame encode_epoch(const FrameHead& before, const Uuid& heap, const Uuid& file, std::span<const std::uint8_t, 16> attached, Serial serial,
-                        FrameKind kind = FrameKind::epoch);
+                        const KeptSerials& kept, FrameKind kind = FrameKind::epoch);
+/// What the newest epoch frame says. Nothing is kept where it is gone, or damaged: until the groups say it again. Throws: what the target throws.
+KeptSerials kept_at(ReplicationTarget& target, const FrameHead& newest);
 
 /// What a target's frames are of.
 enum class Lane { heap, group };

@@ -20,7 +20,7 @@ inline constexpr ByteCount frame_bytes_max = ByteCount{1} << 30U;
 inline constexpr std::uint64_t frame_numbers_end = std::uint64_t{1} << 62U;
 
 enum class FrameKind : std::uint32_t {
-    epoch = 1,       ///< EpochBody: who appends from here on
+    epoch = 1,       ///< EpochBody, KeptHead…: who appends from here on, and what it keeps
     records = 2,     ///< transactions, as a group of the log has them (log/FORMAT.md): GroupHead, records
     base_begin = 3,  ///< BaseBegin: the pages of a base follow, among frames of records
     pages = 4,       ///< a page of the checksum table, and the images of the pages that it covers and that aren't zero, in order
@@ -91,6 +91,13 @@ struct EpochBody {
     char host[64];         ///< for messages
 };
 static_assert(std::is_trivially_copyable_v<EpochBody> && sizeof(EpochBody) == 72);
+
+/// Behind an EpochBody, for each group whose marks need the heap.
+struct KeptHead {
+    std::uint8_t group[16];  ///< uuid
+    std::uint64_t serial;    ///< what restores the heap as of that transaction, or a later one, is not trimmed
+};
+static_assert(std::is_trivially_copyable_v<KeptHead> && sizeof(KeptHead) == 24);
 
 struct BaseBegin {
     std::uint64_t since;     ///< generation: pages of newer saves only, on top of `previous`; 0: all pages

@@ -203,13 +203,26 @@ public:
 
     store::HeapFile& heap_file() const noexcept override { return *heap_; }
     const log::GroupLog& log() const override { return service_->log(); }
+    bool has_unlogged(Serial since) const override {
+        const Serial committed = service_->last_committed();
+        // Appended first, then committed: who is ahead was loaded relaxed. What a save brings to the files is skipped first, then appended.
+        return committed > log().appended() || log().skipped_to() > since;
+    }
     bool is_exact(Serial serial) const override {
         const std::lock_guard lock(mutex_);
         return serial >= exact_from_;
     }
-    void keep_from(const Uuid& group, std::optional<Serial> serial) override {
-        const std::lock_guard lock(mutex_);
-        kept_from_[group.bytes] = serial ? *serial : Serial{unknown};
+    bool keep_from(const Uuid& group, std::optional<Serial> serial, std::chrono::milliseconds patience) override {
+        require_parent();
+        std::unique_lock lock(mutex_);
+        keep_asked_[group.bytes] = serial;
+        lock.unlock();
+        wake();
+        lock.lock();
+        changed_.wait_for(lock, within(patience), [&] { return !keep_asked_.contains(group.bytes) || is_over(); });
+        if (!keep_asked_.contains(group.bytes)) return true;
+        if (is_over()) throw_over();
+        return false;
     }
 
     void make_base() {
@@ -253,6 +266,7 @@ private:
     }
 
     // Under the mutex.
+    bool is_something_asked() const { return bases_asked_ != bases_answered_ || !keep_asked_.empty(); }
     bool is_over() const { return status_.state >= ReplicationState::fenced; }
     [[noreturn]] void throw_over() const {
         if (status_.state == ReplicationState::fenced) throw Error(errc::fenced, status_.target, status_.last_error);
@@ -261,15 +275,15 @@ private:
     }
 
     /// Told when it is another than the last one that was.
-    void tell(ReplicationState state, const std::string& why) {
+    void tell(ReplicationState state, const std::string& why, Serial there) {
         if (told_ == state) return;
         told_ = state;
         const std::string text = why.empty() ? name_of(state) : name_of(state) + (": " + why);
-        heap_->files().events()->tell({.kind = EventKind::replication, .serial = shipper_.shipped().value, .text = text});
+        heap_->files().events()->tell({.kind = EventKind::replication, .serial = there.value, .text = text});
     }
 
     void publish() {
-        tell(ReplicationState::streaming, {});
+        tell(ReplicationState::streaming, {}, shipper_.shipped());
         if (shipper_.bases() != bases_told_) {
             bases_told_ = shipper_.bases();
             const replicate::Shipper::BaseSent& base = shipper_.base_sent();
@@ -292,7 +306,7 @@ private:
 
     void end(ReplicationState state, const std::string& why) {
         shipper_.settle();
-        tell(state, why);
+        tell(state, why, replicated());
         if (state == ReplicationState::stopped) open_gate();
         {
             const std::lock_guard lock(mutex_);
@@ -316,6 +330,7 @@ private:
     bool work() {
         const store::Visits::Visit visit(heap_->visits());
         const bool shipped = shipper_.ship();
+        keep_what_was_asked();
         std::uint64_t asked = 0;
         {
             const std::lock_guard lock(mutex_);
@@ -326,19 +341,29 @@ private:
             if (options_.keep.count() != 0) {
                 const auto kept = static_cast<std::uint64_t>(std::chrono::microseconds(options_.keep).count());
                 const std::uint64_t now = store::microseconds_of(store::time_now());
-                shipper_.trim(now - std::min(now, kept), first_kept());
+                shipper_.trim(now - std::min(now, kept));
             }
         }
         if (asked != 0) answer(asked, nullptr);
         return shipped;
     }
 
-    /// Of all groups.
-    Serial first_kept() const {
-        const std::lock_guard lock(mutex_);
-        Serial first{unknown};
-        for (const auto& [group, serial] : kept_from_) first = std::min(first, serial);
-        return first;
+    void keep_what_was_asked() {
+        for (;;) {
+            std::optional<std::pair<std::array<std::uint8_t, 16>, std::optional<Serial>>> asked;
+            {
+                const std::lock_guard lock(mutex_);
+                if (keep_asked_.empty()) return;
+                asked = *keep_asked_.begin();
+            }
+            shipper_.keep(asked->first, asked->second);
+            {
+                const std::lock_guard lock(mutex_);
+                const auto still = keep_asked_.find(asked->first);
+                if (still->second == asked->second) keep_asked_.erase(still);
+            }
+            changed_.notify_all();
+        }
     }
 
     void answer(std::uint64_t asked, std::exception_ptr failure) {
@@ -397,7 +422,7 @@ private:
             asked = bases_asked_;
         }
         changed_.notify_all();
-        tell(ReplicationState::away, error.what());
+        tell(ReplicationState::away, error.what(), replicated());
         answer(asked, std::make_exception_ptr(error));
         if (is_news)
             report({static_cast<errc>(error.code().value()), nullptr, std::string("the heap is not replicated at the moment: ") + error.what()});
@@ -410,7 +435,7 @@ private:
         std::stop_token woken;
         {
             const std::lock_guard lock(mutex_);
-            if (stopping_ || bases_asked_ != bases_answered_) return;
+            if (stopping_ || is_something_asked()) return;
             waking_ = std::stop_source();
             woken = waking_.get_token();
         }
@@ -422,7 +447,7 @@ private:
             return;  // the heap is being closed
         }
         std::unique_lock lock(mutex_);
-        changed_.wait_for(lock, linger_, [&] { return stopping_ || bases_asked_ != bases_answered_ || status_.replicated < waited_for_; });
+        changed_.wait_for(lock, linger_, [&] { return stopping_ || is_something_asked() || status_.replicated < waited_for_; });
     }
     void wake() {
         std::stop_source waking;
@@ -453,11 +478,11 @@ private:
     mutable std::mutex mutex_;
     mutable std::condition_variable changed_;
     ReplicationStatus status_;
-    std::map<std::array<std::uint8_t, 16>, Serial> kept_from_;  ///< by group: the heap can be restored as of that transaction, whatever its age
-    Serial exact_from_;                                         ///< from there on the target can restore each transaction up to `status_.replicated`
-    std::mutex ending_;                                         ///< of who ends the thread
-    std::stop_source waking_;                                   ///< what the thread waits for has come
-    mutable Serial waited_for_;                                 ///< newest that somebody has waited for
+    std::map<std::array<std::uint8_t, 16>, std::optional<Serial>> keep_asked_;  ///< by groups, as Shipper::keep has it
+    Serial exact_from_;          ///< from there on the target can restore each transaction up to `status_.replicated`
+    std::mutex ending_;          ///< of who ends the thread
+    std::stop_source waking_;    ///< what the thread waits for has come
+    mutable Serial waited_for_;  ///< newest that somebody has waited for
     bool stopping_ = false;
     Clock::time_point stop_until_;
     std::uint64_t bases_asked_ = 0;

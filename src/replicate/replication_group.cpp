@@ -1,8 +1,11 @@
 #include <taiyen/replicate/replication_group.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
+#include <stop_token>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -10,6 +13,7 @@
 #include <taiyen/base/report.hpp>
 #include <taiyen/txn/transactional_heap.hpp>
 
+#include "base/process.hpp"
 #include "replicate/cutter.hpp"
 #include "store/heap_access.hpp"
 #include "store/opening_record.hpp"
@@ -32,7 +36,11 @@ public:
     Thread& operator=(const Thread&) = delete;
     ~Thread() { stop(); }
 
+    /// This process is a forked child of the one that made it.
+    bool is_of_parent() const noexcept { return !is_process(process_); }
+
     void add(std::string name, const TransactionalHeap& heap, const Replication& replication) {
+        require_parent();
         auto member = replicate::GroupMemberAccess::of(replication);
         if (&member->heap_file() != &HeapAccess::file(heap))
             throw Error(errc::invalid_argument, target_->name(), "'" + name + "' is replicated by another Replication than that one");
@@ -41,12 +49,22 @@ public:
     }
 
     void start() {
-        const std::lock_guard cutting(cut_mutex_);
-        cutter_.require_members();
-        if (thread_.joinable()) return;
-        stopping_ = false;
+        require_parent();
+        {
+            const std::lock_guard cutting(cut_mutex_);
+            cutter_.require_members();
+        }
+        const std::lock_guard starting(start_mutex_);
+        if (thread_.joinable()) {
+            if (!status().is_over) return;
+            thread_.join();
+        }
+        {
+            const std::lock_guard lock(mutex_);
+            status_.is_over = false;
+        }
         try {
-            thread_ = std::thread([this] { run(); });
+            thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
         } catch (const std::system_error& error) {
             throw Error(errc::too_many_threads, target_->name(),
                         std::string("no thread can be made for the group: ") + error.what() + "; raise the limit of threads (ulimit -u)");
@@ -54,16 +72,19 @@ public:
     }
 
     GroupCut cut(std::string_view mark) {
+        require_parent();
         const std::lock_guard cutting(cut_mutex_);
-        return make_cut(mark);
+        return make_cut(mark, {});
     }
 
     void unmark(std::string_view name) {
+        require_parent();
         const std::lock_guard cutting(cut_mutex_);
         cutter_.unmark(name);
     }
 
     std::vector<GroupCut> marks() const {
+        require_parent();
         const std::lock_guard cutting(cut_mutex_);
         std::vector<GroupCut> all;
         for (const Cut& mark : cutter_.marks()) all.push_back(told(mark));
@@ -71,20 +92,24 @@ public:
     }
 
     GroupStatus status() const {
+        require_parent();
         const std::lock_guard lock(mutex_);
         return status_;
     }
 
     void stop() noexcept {
-        {
-            const std::lock_guard lock(mutex_);
-            stopping_ = true;
-        }
-        changed_.notify_all();
+        if (is_of_parent()) return;
+        if (own_.load() == std::this_thread::get_id()) return;  // called by what it calls in the end
+        const std::lock_guard starting(start_mutex_);
+        thread_.request_stop();
         if (thread_.joinable()) thread_.join();
     }
 
 private:
+    void require_parent() const {
+        if (is_of_parent()) throw Error(errc::forked, target_->name(), "a forked child makes no cuts of the group; its parent does");
+    }
+
     static GroupOptions with_bounds(GroupOptions options) {
         constexpr std::chrono::hours longest{24 * 365};
         options.cut_every = std::clamp<std::chrono::milliseconds>(options.cut_every, std::chrono::milliseconds(1), longest);
@@ -94,9 +119,9 @@ private:
     }
 
     // Under cut_mutex_.
-    GroupCut make_cut(std::string_view mark) {
+    GroupCut make_cut(std::string_view mark, const std::stop_token& stop) {
         const std::uint64_t before = status().newest.frame;
-        const GroupCut made = told(cutter_.cut(mark));
+        const GroupCut made = told(cutter_.cut(mark, stop));
         const std::lock_guard lock(mutex_);
         if (made.frame != before) ++status_.cuts;
         return status_.newest = made;
@@ -110,13 +135,17 @@ private:
         trimmed_ = Clock::now();
     }
 
-    void run() noexcept {
-        for (;;) {
+    void run(const std::stop_token& stop) noexcept {
+        own_ = std::this_thread::get_id();
+        while (!stop.stop_requested()) {
             try {
-                const std::lock_guard cutting(cut_mutex_);
-                (void)make_cut({});
+                std::unique_lock cutting(cut_mutex_, std::defer_lock);
+                while (!cutting.try_lock_for(std::chrono::milliseconds(20)))
+                    if (stop.stop_requested()) return;
+                (void)make_cut({}, stop);
                 trim();
             } catch (const Error& error) {
+                if (stop.stop_requested()) return;
                 const auto code = static_cast<errc>(error.code().value());
                 const bool is_over = code == errc::fenced || code == errc::closed || code == errc::forked;
                 fail(error.what(), is_over);
@@ -125,7 +154,7 @@ private:
                 fail(error.what(), false);
             }
             std::unique_lock lock(mutex_);
-            if (changed_.wait_for(lock, options_.cut_every, [&] { return stopping_; })) return;
+            stopped_.wait_for(lock, stop, options_.cut_every, [] { return false; });
         }
     }
 
@@ -137,20 +166,26 @@ private:
 
     const std::shared_ptr<ReplicationTarget> target_;
     const GroupOptions options_;
-    mutable std::mutex cut_mutex_;  ///< one cut after the other; before `mutex_`
+    const ProcessNumber process_ = this_process();
+    mutable std::timed_mutex cut_mutex_;  ///< one cut after the other; before `mutex_`
     replicate::Cutter cutter_;
     Clock::time_point trimmed_ = Clock::now();
 
     mutable std::mutex mutex_;
-    std::condition_variable changed_;
+    std::condition_variable_any stopped_;
     GroupStatus status_;
-    bool stopping_ = false;
-    std::thread thread_;
+    std::mutex start_mutex_;              ///< of who begins or ends the thread; before `mutex_`
+    std::atomic<std::thread::id> own_{};  ///< of the thread
+    std::jthread thread_;
 };
 
 ReplicationGroup::ReplicationGroup(std::shared_ptr<ReplicationTarget> target, const GroupOptions& options) {
     if (target == nullptr) throw Error(errc::invalid_argument, "a group needs a target; name one");
-    thread_ = std::make_unique<Thread>(std::move(target), options);
+    thread_.reset(new Thread(std::move(target), options));
+}
+/// In a forked child it is the parent's, and so are the locks that its thread may hold.
+void ReplicationGroup::End::operator()(Thread* thread) const noexcept {
+    if (!thread->is_of_parent()) delete thread;
 }
 ReplicationGroup::ReplicationGroup(ReplicationGroup&&) noexcept = default;
 ReplicationGroup& ReplicationGroup::operator=(ReplicationGroup&&) noexcept = default;

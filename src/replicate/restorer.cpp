@@ -94,7 +94,14 @@ Restored Restorer::run() {
     storage_.sync_directory(io::directory_of(to_));
     if (planted(Bug::restored_named_early)) return restored_;
     file = PageFile(nullptr, shape);  // its lock goes with it
-    recover();
+    try {
+        recover();
+    } catch (...) {
+        try {
+            remove_unfinished(shape.heap);
+        } catch (...) {}  // the next call removes it, or says why it can't
+        throw;
+    }
     if (options_.serial && restored_.serial != *options_.serial) {
         storage_.remove(working_);
         throw Error(errc::not_found, target_.name(),

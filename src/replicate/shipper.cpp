@@ -244,21 +244,29 @@ void Shipper::attach() {
     // Whatever becomes of this attachment, or of its frames: who goes back to the one before is known.
     std::ranges::copy(is_new_target ? mark.attached : last_.attached, mark.attached_before);
     std::ranges::copy(random_uuid().bytes, mark.attached);
-    const auto append_epoch = [&] {
-        append_pending();
-        EpochFrame epoch = encode_epoch(last_, heap_.files().table().heap(), heap_.files().backing().header.file, mark.attached, log().durable());
-        pending_.emplace(Pending{epoch.head, std::move(epoch.bytes)});
-        append_pending();
+    if (!was_attached_ && !is_new_target) kept_ = kept_at(target_, last_);
+    const auto append_first = [&] {
+        std::ranges::copy(mark.attached, last_.attached);
+        append_epoch();
+        was_attached_ = true;
     };
-    if (planted(Bug::attached_before_marked)) append_epoch();
+    if (planted(Bug::attached_before_marked)) append_first();
     if (!planted(Bug::attached_unmarked)) heap_.companions().mark_replica(mark);
-    if (!planted(Bug::attached_before_marked)) append_epoch();
+    if (!planted(Bug::attached_before_marked)) append_first();
     mark.reopened_at = 0;
     // Of another target it can't be told any more what this file was when that one had its last frame.
     if (is_new_target) std::ranges::fill(mark.attached_before, std::uint8_t{0});
     if (!planted(Bug::attached_unmarked)) heap_.companions().mark_replica(mark);
     must_attach_ = false;
     catch_up();
+}
+
+/// Of the attachment that `last_` has: from here on this file appends, and what it keeps is known.
+void Shipper::append_epoch() {
+    append_pending();
+    EpochFrame epoch = encode_epoch(last_, heap_.files().table().heap(), heap_.files().backing().header.file, last_.attached, log().durable(), kept_);
+    pending_.emplace(Pending{epoch.head, std::move(epoch.bytes)});
+    append_pending();
 }
 
 /// The target gets what it lacks so that the log's records continue it.
@@ -497,14 +505,35 @@ void Shipper::make_base() {
 
 // ---- what is kept
 
-void Shipper::trim(std::uint64_t time, Serial serial) {
+void Shipper::keep(const std::array<std::uint8_t, 16>& group, std::optional<Serial> serial) {
+    KeptSerials kept = kept_;
+    if (serial)
+        kept[group] = *serial;
+    else
+        kept.erase(group);
+    if (kept == kept_) return;
+    std::swap(kept, kept_);
+    try {
+        with_lost_frames([&] { append_epoch(); });
+    } catch (...) {
+        kept_ = std::move(kept);
+        throw;
+    }
+}
+
+void Shipper::trim(std::uint64_t time) {
+    Serial serial{~std::uint64_t{0}};
+    for (const auto& [group, first] : kept_) serial = std::min(serial, first);
     // The newest base that is older than that is the first that is needed, and so is all that it stands on.
     std::uint64_t done = last_.newest_base;
     while (done != 0) {
         const Frame frame(target_, done);
         const auto base = frame.begin_of_body<BaseDone>();
         if (base.begun.previous == 0) {
-            if (frame.head().written_at <= time && frame.head().covered_serial <= serial.value) return target_.trim(frame.head().begin);
+            if (frame.head().written_at <= time && frame.head().covered_serial <= serial.value) {
+                if (!kept_.empty() && last_.epoch_frame < frame.head().begin && !planted(Bug::kept_not_carried)) append_epoch();
+                return target_.trim(frame.head().begin);
+            }
             const Frame begin(target_, frame.head().begin);
             done = begin.head().newest_base;
         } else {

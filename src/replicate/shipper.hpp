@@ -39,8 +39,11 @@ public:
     bool ship();
     /// Sends all pages as of the newest transaction. Requires and throws: as ship.
     void make_base();
-    /// Frames that nobody needs to restore what was written since `time` (microseconds since 1970), or as of transaction `serial`, go; so do earlier bases. Throws: what the target throws.
-    void trim(std::uint64_t time, Serial serial = {~std::uint64_t{0}});
+    /// Frames that nobody needs to restore what was written since `time` (microseconds since 1970), or what is kept, go; so do earlier bases. Throws: as ship.
+    void trim(std::uint64_t time);
+    /// What that group needs to restore the heap as of that transaction is not trimmed, whoever replicates it; nothing: nothing more is kept for it. The target knows it when this returns. Throws: as ship.
+    void keep(const std::array<std::uint8_t, 16>& group, std::optional<Serial> serial);
+    const KeptSerials& kept() const { return kept_; }
 
     /// Nothing is on its way any more when it returns: what has become of it the next call finds out.
     void settle() noexcept;
@@ -91,6 +94,7 @@ private:
     template <class F>
     void with_lost_frames(F&& step);
     FrameHead next_head() const { return successor(pending_ ? pending_->head : last_, heap_.files().table().heap()); }
+    void append_epoch();
     /// Somebody else has appended: this file is no longer the one that may. Throws: Error{fenced}.
     [[noreturn]] void throw_fenced();
     bool was_owner(const FrameHead& newest) const;
@@ -113,6 +117,8 @@ private:
     FrameHead last_{};  ///< of the newest frame; number 0: there is none
     Serial shipped_;
     Serial exact_from_;
+    KeptSerials kept_;
+    bool was_attached_ = false;     ///< since then `kept_` is known
     bool must_attach_ = false;      ///< the target has lost its end
     bool are_frames_lost_ = false;  ///< and no base has come since
     Generation base_generation_;    ///< of the newest base, full or not

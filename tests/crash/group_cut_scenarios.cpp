@@ -23,7 +23,11 @@ public:
         return life_.shipper().shipped() >= serial;
     }
     bool is_exact(Serial serial) const override { return serial >= life_.shipper().exact_from(); }
-    void keep_from(const Uuid&, std::optional<Serial>) override {}
+    bool has_unlogged(Serial) const override { return false; }
+    bool keep_from(const Uuid& group, std::optional<Serial> serial, std::chrono::milliseconds) override {
+        life_.shipper().keep(group.bytes, serial);
+        return true;
+    }
 
 private:
     ReplicatedLife& life_;
@@ -48,6 +52,13 @@ public:
     }
     void transact() {
         for (auto& life : lives_) life->transact();
+    }
+    /// As after a long time.
+    void base_and_trim() {
+        for (auto& life : lives_) {
+            life->shipper().make_base();
+            life->shipper().trim(~std::uint64_t{0});
+        }
     }
     const replicate::Cut& cut(std::string_view mark = {}) { return cutter_->cut(mark); }
     replicate::Cutter& cutter() { return *cutter_; }
@@ -74,13 +85,26 @@ public:
         const auto cuts = ReplicationAccess::directory(disk, cuts_path);
         const auto cut = replicate::find_cut(*cuts, std::nullopt, {});
         if (!cut) return 0;
-        for (const replicate::Cut& mark : replicate::marks_in(*cuts)) restore(disk, mark);
+        const std::vector<replicate::Cut> marks = replicate::marks_in(*cuts);
+        for (const replicate::Cut& mark : marks) {
+            restore(disk, mark);
+            require_kept(disk, mark);
+        }
         restore(disk, *cut);
         return cut->members.front().serial.value;
     }
     std::unique_ptr<Subject> live_on(io::RecordingStorage&, std::uint64_t, std::uint64_t) override { return nullptr; }
 
 private:
+    /// Whoever replicates the heaps next keeps what the mark needs.
+    static void require_kept(io::SimulatedStorage& disk, const replicate::Cut& mark) {
+        for (std::size_t i = 0; i < member_names.size(); ++i) {
+            const auto target = ReplicationAccess::directory(disk, frames_path_of(i));
+            const auto kept = replicate::kept_at(*target, replicate::Frame(*target, target->range().last).head());
+            if (kept.size() != 1 || kept.begin()->second > mark.members[i].serial)
+                throw std::runtime_error("what the mark needs of " + std::string(member_names[i]) + " is not kept");
+        }
+    }
     static void restore(io::SimulatedStorage& disk, const replicate::Cut& cut) {
         if (cut.members.size() != 2 || cut.members[0].serial != cut.members[1].serial) throw std::runtime_error("a cut is of no moment");
         for (std::size_t i = 0; i < member_names.size(); ++i) {
@@ -121,6 +145,9 @@ Recording record_cuts(Bug bug) {
     };
     cut({});
     cut("kept");
+    group.base_and_trim();
+    cut("kept");
+    group.base_and_trim();
     cut({});
     group.cutter().unmark("kept");
     cut({});

@@ -162,6 +162,8 @@ const std::vector<PlantedBug>& planted_bugs() {
         {Bug::attached_before_marked, "attached_before_marked", {"replicate-attach"}, "who replicates goes on after a crash"},
         {Bug::restored_named_early, "restored_named_early", {"replicate-restore"}, "files are made unpublished, the heap's own name last"},
         {Bug::followed_before_durable, "followed_before_durable", {"follow-transactions"}, "what a follower shows is durable there"},
+        {Bug::marked_before_kept, "marked_before_kept", {"group-cuts"}, "a group's mark is there before what it needs is kept"},
+        {Bug::kept_not_carried, "kept_not_carried", {"group-cuts"}, "what is kept is trimmed with the frame that says so"},
         {Bug::cut_before_members, "cut_before_members", {"group-cuts"}, "a group's cut is there when its transactions are"},
         {Bug::promoted_unfenced, "promoted_unfenced", {"follow-promote"}, "one file at a time has the place of the one that appends"},
         {Bug::wake_before_poison, "wake_before_poison", {"txn-commit"}, "a failed write poisons before anybody wakes", "short-write"},

@@ -4,11 +4,14 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstring>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "replicate/frame.hpp"
 #include "replicate/replicated_heap.hpp"
 
 using namespace taiyen;
@@ -97,6 +100,47 @@ BOOST_AUTO_TEST_CASE(what_becomes_of_replication_is_told_once_each) {
     BOOST_TEST(bases == 2U);
     BOOST_TEST(all.back().serial == newest().value);
     BOOST_TEST(all.front().serial == first.value);
+}
+
+BOOST_AUTO_TEST_CASE(what_is_not_there_yet_is_not_told_to_be) {
+    /// Away whenever a base would be complete.
+    class NeverBased final : public ReplicationTarget {
+    public:
+        explicit NeverBased(std::shared_ptr<PretendedTarget> inner) : inner_(std::move(inner)) {}
+        std::string name() const override { return "never based"; }
+        Range range() override { return inner_->range(); }
+        bool append(std::uint64_t number, std::span<const std::byte> frame) override {
+            replicate::FrameHead head;
+            std::memcpy(&head, frame.data(), sizeof head);
+            if (is_away && head.kind == replicate::FrameKind::base_done) throw Error(errc::io_error, name(), "it is away");
+            return inner_->append(number, frame);
+        }
+        std::vector<std::byte> read(std::uint64_t number) override { return inner_->read(number); }
+        void trim(std::uint64_t first) override { inner_->trim(first); }
+        std::atomic<bool> is_away{false};
+
+    private:
+        const std::shared_ptr<PretendedTarget> inner_;
+    };
+    const auto never = std::make_shared<NeverBased>(target);
+    put(1, "one");
+    ReplicationOptions how = quick();
+    how.codec = Codec::none;
+    Replication replication(*heap, never, how);
+    const Serial there = newest();
+    BOOST_TEST(replication.wait_replicated(there, seconds(60)));
+    never->is_away = true;
+    {
+        Transaction transaction(*heap);  // more than the log holds: it comes as pages
+        heap->find_or_construct<taiyen::vector<char>>("large").assign(std::size_t{4} << 20U, 'x');
+        transaction.commit();
+    }
+    while (replication.status().state != ReplicationState::away) std::this_thread::sleep_for(milliseconds(1));
+    const auto all = Heard::everything();
+    BOOST_TEST(all.back().text.starts_with("away: "), all.back().text);
+    BOOST_TEST(all.back().serial == there.value);
+    never->is_away = false;
+    BOOST_TEST(replication.wait_replicated(newest(), seconds(60)));
 }
 
 BOOST_AUTO_TEST_CASE(who_loses_the_target_to_another_is_told_so) {

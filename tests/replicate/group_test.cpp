@@ -2,6 +2,9 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <array>
 #include <atomic>
 #include <cstring>
@@ -333,7 +336,10 @@ BOOST_AUTO_TEST_CASE(a_cut_of_what_came_as_pages_would_not_be_restored) {
             return real_->wait_replicated(serial, patience);
         }
         bool is_exact(Serial serial) const override { return real_->is_exact(serial); }
-        void keep_from(const Uuid& which, std::optional<Serial> serial) override { real_->keep_from(which, serial); }
+        bool has_unlogged(Serial since) const override { return real_->has_unlogged(since); }
+        bool keep_from(const Uuid& which, std::optional<Serial> serial, milliseconds patience) override {
+            return real_->keep_from(which, serial, patience);
+        }
 
     private:
         const std::shared_ptr<GroupMember> real_;
@@ -575,6 +581,223 @@ BOOST_AUTO_TEST_CASE(marks_live_through_another_name) {
         first_sent->make_base();
     }
     BOOST_TEST(targets["first"]->range().first <= 2U);
+}
+
+BOOST_AUTO_TEST_CASE(marks_are_kept_by_whoever_replicates_the_heap) {
+    ReplicationOptions how = quick();
+    how.keep = std::chrono::hours(1);
+    const auto replicate_first = [&] {
+        first_sent.reset();
+        first_sent.emplace(*first, std::make_shared<OldFrames>(targets["first"]), how);
+    };
+    make();
+    count_once();
+    (void)group->mark("kept");
+    group.reset();
+    const auto keeps = [&] {
+        const PretendedTarget::Range range = targets["first"]->range();
+        return kept_at(*targets["first"], Frame(*targets["first"], range.last).head()).size() == 1U;
+    };
+    BOOST_TEST(keeps());
+    // Nobody opens the group.
+    for (int program = 0; program < 3; ++program) {
+        replicate_first();
+        for (int i = 0; i < 3; ++i) {
+            count_once();
+            first_sent->make_base();
+        }
+        BOOST_TEST(keeps());
+    }
+    // Another machine takes the heap's place.
+    first_sent.reset();
+    first.reset();
+    {
+        Follower follower(targets["first"], directory / "promoted.tyn");
+        TransactionalHeap promoted = std::move(follower).promote();
+        Replication replication(promoted, std::make_shared<OldFrames>(targets["first"]), how);
+        for (int i = 0; i < 3; ++i) {
+            count(promoted, 1);
+            replication.make_base();
+        }
+        BOOST_TEST(keeps());
+    }
+    close();
+    BOOST_TEST(restore({.mark = "kept"}).first.of[0] == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(what_marks_need_no_more_is_trimmed_and_what_newer_ones_need_is_not) {
+    ReplicationOptions how = quick();
+    how.keep = std::chrono::hours(1);
+    first_sent.reset();
+    first_sent.emplace(*first, std::make_shared<OldFrames>(targets["first"]), how);
+    make();
+    std::uint64_t trimmed_to = 0;
+    for (int i = 0; i < 5; ++i) {
+        count_once();
+        first_sent->make_base();
+        count_once();
+        (void)group->mark("newest");  // the one before it goes
+        first_sent->make_base();
+        first_sent->make_base();
+        BOOST_TEST(targets["first"]->range().first > trimmed_to);
+        trimmed_to = targets["first"]->range().first;
+    }
+    close();
+    BOOST_TEST(restore({.mark = "newest"}).first.of[0] == 10U);
+}
+
+BOOST_AUTO_TEST_CASE(a_mark_waits_until_the_targets_keep_what_it_needs) {
+    GroupOptions how;
+    how.patience = milliseconds(300);
+    make(how);
+    count_once();
+    (void)group->cut();
+    targets["second"]->fate = [](std::uint64_t) { return PretendedTarget::Fate::away; };
+    BOOST_TEST(throws(errc::unconfirmed, [&] { (void)group->mark("kept"); }));
+    BOOST_TEST(group->marks().empty());
+    BOOST_TEST(group_marks(*place).empty());
+    targets["second"]->fate = {};
+    while (throws(errc::unconfirmed, [&] { (void)group->mark("kept"); })) {}  // a busy machine
+    BOOST_TEST(group_marks(*place).size() == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(what_is_loaded_relaxed_is_in_the_cut_or_there_is_none) {
+    count_once();
+    for (const bool is_planted : {true, false}) {
+        RelaxedLoading loading(*first);
+        count(*first, 0);  // it stands in no log
+        count(*second, 0);
+        {
+            Cutter cutter(*place, is_planted ? seconds(60) : milliseconds(50));
+            cutter.add("first", GroupMemberAccess::of(*first_sent));
+            cutter.add("second", GroupMemberAccess::of(*second_sent));
+            const Planted bug(is_planted ? Bug::cut_without_relaxed : Bug::none);
+            if (is_planted) {
+                const Cut cut = cutter.cut({});
+                BOOST_TEST((cut.members[0].serial < cut.members[1].serial));
+            } else {
+                // Replication may have had it saved, to send its pages.
+                try {
+                    const Cut cut = cutter.cut({});
+                    BOOST_TEST((cut.members[0].serial == cut.members[1].serial));
+                } catch (const Error& error) {
+                    BOOST_TEST((error.code() == errc::unconfirmed));
+                }
+            }
+        }
+        loading.wait_until_strict();
+    }
+    make();
+    const GroupCut cut = group->cut();
+    BOOST_TEST((cut.members[0].serial == cut.members[1].serial));
+    close();
+    BOOST_TEST(restore().first.of[0] == 3U);
+}
+
+BOOST_AUTO_TEST_CASE(a_place_that_loses_its_newest_cuts_gets_the_marks_again) {
+    make();
+    count_once();
+    (void)group->mark("one");
+    const std::uint64_t with_one = place->range().last;
+    for (const std::uint64_t first_lost : {with_one, std::uint64_t{1}}) {
+        count_once();
+        (void)group->mark("two");
+        place->lose_from(first_lost);
+        count_once();
+        const GroupCut cut = group->cut();
+        BOOST_TEST(cut.frame > 0U);
+        BOOST_TEST(group_marks(*place).size() == 2U);
+        BOOST_TEST(find_group_cut(*place).frame == cut.frame);
+    }
+    // Somebody else who has attached meanwhile goes first.
+    place->lose_from(place->range().last - 1);
+    const ReplicationGroup other(place);
+    count_once();
+    BOOST_TEST(throws(errc::fenced, [&] { (void)group->cut(); }));
+}
+
+BOOST_AUTO_TEST_CASE(a_mark_whose_answer_was_lost_is_kept_or_made_again) {
+    make();
+    count_once();
+    std::uint64_t loses = 0;
+    place->fate = [&](std::uint64_t number) { return number == loses ? PretendedTarget::Fate::loses_answer : PretendedTarget::Fate::works; };
+    loses = place->range().last + 2;  // the frame of marks behind the cut
+    BOOST_TEST(throws(errc::io_error, [&] { (void)group->mark("one"); }));
+    loses = 0;
+    count_once();
+    (void)group->mark("two");
+    BOOST_TEST(group->marks().size() == 2U);
+    BOOST_TEST(group_marks(*place).size() == 2U);
+}
+
+BOOST_AUTO_TEST_CASE(stopping_waits_for_no_target) {
+    GroupOptions how;
+    how.patience = std::chrono::hours(1);
+    how.cut_every = milliseconds(1);
+    make(how);
+    targets["first"]->fate = [](std::uint64_t) { return PretendedTarget::Fate::away; };
+    count_once();
+    group->start();
+    while (first_sent->status().state != ReplicationState::away) std::this_thread::sleep_for(milliseconds(1));
+    std::this_thread::sleep_for(milliseconds(20));  // it waits for it
+    group->stop();
+    targets["first"]->fate = {};
+    group->start();
+    while (group->status().cuts == 0) std::this_thread::sleep_for(milliseconds(1));
+}
+
+BOOST_AUTO_TEST_CASE(who_is_over_can_start_again) {
+    GroupOptions how;
+    how.cut_every = milliseconds(1);
+    make(how);
+    count_once();
+    group->start();
+    while (group->status().cuts == 0) std::this_thread::sleep_for(milliseconds(1));
+    {
+        ReplicationGroup other(place);
+        count_once();
+        while (!group->status().is_over) std::this_thread::sleep_for(milliseconds(1));
+    }
+    const std::uint64_t frames = place->range().last;
+    group->start();  // and is refused again
+    while (!group->status().is_over) std::this_thread::sleep_for(milliseconds(1));
+    BOOST_TEST(place->range().last == frames);
+}
+
+#if !defined(__SANITIZE_THREAD__)
+BOOST_AUTO_TEST_CASE(a_forked_child_leaves_the_group_to_its_parent) {
+    make();
+    count_once();
+    group->start();
+    const pid_t child = ::fork();
+    if (child == 0) {
+        ::alarm(60);  // instead of waiting for ever
+        const bool is_refused = throws(errc::forked, [&] { (void)group->cut(); }) && throws(errc::forked, [&] { group->unmark("x"); }) &&
+                                throws(errc::forked, [&] { (void)group->status(); }) && throws(errc::forked, [&] { group->start(); });
+        group->stop();
+        group.reset();
+        ::_exit(is_refused ? 0 : 1);
+    }
+    int status = -1;
+    ::waitpid(child, &status, 0);
+    BOOST_TEST(status == 0);
+    (void)group->cut();
+}
+#endif
+
+BOOST_AUTO_TEST_CASE(names_leave_room_for_what_restoring_adds) {
+    group.emplace(place);
+    BOOST_TEST(throws(errc::invalid_argument, [&] { group->add(std::string(201, 'x'), *first, *first_sent); }));
+    const std::string longest(200, 'x');
+    group->add(longest, *first, *first_sent);
+    count(*first, 0);
+    (void)group->cut();
+    targets[longest] = targets["first"];
+    close();
+    const std::filesystem::path folder = directory / "long";
+    std::filesystem::create_directory(folder);
+    (void)restore_group(*place, where(), folder);
+    BOOST_TEST(std::filesystem::exists(folder / (longest + ".tyn")));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -246,8 +246,11 @@ BOOST_AUTO_TEST_CASE(bases_shorten_what_is_read_and_older_frames_are_trimmed) {
         auto shipper = replicate::Shipper(HeapAccess::file(*heap), *txn::TransactionService::of(HeapAccess::file(*heap)), *target, 1);
         again.stop();
         shipper.attach();
-        shipper.trim(~std::uint64_t{0}, Serial{2});  // somebody needs that
+        const std::array<std::uint8_t, 16> group{1};
+        shipper.keep(group, Serial{2});
+        shipper.trim(~std::uint64_t{0});
         BOOST_TEST(target->range().first <= 2U);
+        shipper.keep(group, std::nullopt);
         shipper.trim(~std::uint64_t{0});
     }
     BOOST_TEST(target->range().first > 2U);

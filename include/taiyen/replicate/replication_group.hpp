@@ -59,7 +59,7 @@ struct GroupStatus {
     std::string last_error;  ///< the newest; empty: none yet
 };
 
-/// Thread rule: safe; moving and destroying excepted. It ends before the replications of its members do.
+/// Thread rule: safe; moving and destroying excepted. It ends before the replications of its members do. In a forked child each call throws Error{forked}.
 class TAIYEN_EXPORT ReplicationGroup {
 public:
     /// Attaches to the place where the cuts are kept: of this group alone. Throws: Error{mismatch}: a heap was replicated there; what the target throws.
@@ -71,25 +71,30 @@ public:
     /// As `stop`.
     ~ReplicationGroup();
 
-    /// `name`: up to 255 bytes, without "/": the heap's file when it is restored. Throws: Error{invalid_argument}: it is taken, or can't be one; the replication is another heap's.
+    /// `name`: up to 200 bytes, without "/": the heap's file when it is restored. Throws: Error{invalid_argument}: it is taken, or can't be one; the replication is another heap's; there are 1,024 already.
+    /// Error{fenced | closed | io_error}: that replication has ended.
     void add(std::string name, TransactionalHeap& heap, const Replication& replication);
-    /// A thread makes cuts from now on. Throws: Error{invalid_argument}: no heap was added; Error{too_many_threads}.
+    /// A thread makes cuts from now on, again if it is over. Throws: Error{invalid_argument}: no heap was added; Error{too_many_threads}.
     void start();
     /// Makes a cut; returns when the group's target has it: of everything that any thread has committed before the call. Nothing new since the last one: returns that.
-    /// Throws: Error{unconfirmed}: a member's target has not got its transactions in time; Error{fenced}: another program makes the cuts; Error{closed}: a heap is; what the targets throw.
+    /// Throws: Error{unconfirmed}: a member's target has not got its transactions in time, or a RelaxedLoading of a member has kept them out of its log so long; Error{fenced}: another program makes the cuts; Error{closed}: a heap is; what the targets throw.
     GroupCut cut();
-    /// The same, with a name, in the place of an earlier one of that name. Its frames, and those of the members that it needs, are kept until `unmark`. Throws: as cut; Error{invalid_argument}: a name of no or over 255 bytes.
+    /// The same, with a name, in the place of an earlier one of that name. Its frames, and those of the members that it needs, are kept until `unmark`, whoever replicates them: their targets know it when this returns.
+    /// Throws: as cut; Error{invalid_argument}: a name of no or over 255 bytes.
     GroupCut mark(std::string_view name);
     /// Throws: Error{not_found}; as cut.
     void unmark(std::string_view name);
     std::vector<GroupCut> marks() const;
     GroupStatus status() const;
-    /// Ends the thread.
+    /// Ends the thread; a cut that it waits for is given up.
     void stop() noexcept;
 
 private:
     class Thread;
-    std::unique_ptr<Thread> thread_;
+    struct End {
+        void operator()(Thread* thread) const noexcept;
+    };
+    std::unique_ptr<Thread, End> thread_;
 };
 
 /// Which cut a group is restored as of.
