@@ -168,6 +168,19 @@ void Shipper::depose(const FrameHead& newest) {
 
 // ---- attaching
 
+/// What nobody can read nothing can follow.
+Frame Shipper::newest_frame(std::uint64_t number) {
+    try {
+        return {target_, number};
+    } catch (const Error& error) {
+        if (error.code() != errc::corrupt) throw;
+        throw Error(errc::corrupt, target_.name(),
+                    "its newest frame, " + std::to_string(number) +
+                        ", is damaged, so none can follow it: replicate to another place; what was replicated before can be restored from this one "
+                        "(--serial, or --at)");
+    }
+}
+
 void Shipper::read_end() {
     const ReplicationTarget::Range range = target_.range();
     last_ = {};
@@ -176,7 +189,7 @@ void Shipper::read_end() {
         if (range.last != 0) throw Error(errc::corrupt, target_.name(), "all frames were trimmed; replicate to another place");
         return;
     }
-    const Frame newest(target_, range.last);
+    const Frame newest = newest_frame(range.last);
     if (newest.heap() != heap_.files().table().heap()) {
         throw Error(errc::mismatch, target_.name(),
                     "it holds the heap " + newest.heap().text() + ", not " + heap_.files().table().heap().text() + "; replicate to another place");

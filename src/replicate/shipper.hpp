@@ -81,6 +81,7 @@ private:
         std::vector<std::byte> body;
     };
     log::GroupLog& log() const { return *service_.shared_log(); }
+    Frame newest_frame(std::uint64_t number);
     void read_end();
     void require_ours();
     std::string host_of(const FrameHead& head) const;

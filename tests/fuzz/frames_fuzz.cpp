@@ -79,6 +79,7 @@ std::map<std::uint64_t, Bytes> make_frames() {
             transact(opened.heap);
             shipper.ship();
         }
+        shipper.keep({1}, Serial{4});
         if (attachment == 0) opened.heap.snapshot();
     }
     opened.heap.close();
@@ -212,6 +213,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (made >= 2) is_changed = pack(frames, made == 2 ? Codec::lz4 : Codec::zstd, input) || is_changed;
     PretendedTarget target;
     for (auto& [number, bytes] : frames) target.put(number, bytes);
+    try {
+        const KeptSerials kept = kept_at(target, Frame(target, target.range().last).head());
+        if (!is_changed) TAIYEN_CHECK(kept.size() == 1);
+    } catch (const Error&) {}
     if (const std::uint64_t first = input.number(1); first != 0) {
         follow(sound, target, first % sound.size() + 1, is_changed);
         return 0;

@@ -258,6 +258,26 @@ BOOST_AUTO_TEST_CASE(bases_shorten_what_is_read_and_older_frames_are_trimmed) {
     BOOST_TEST(throws(errc::not_found, [&] { (void)restore_it({.serial = Serial{2}}); }));
 }
 
+BOOST_AUTO_TEST_CASE(behind_a_damaged_newest_frame_nothing_is_appended) {
+    put(1, "one");
+    {
+        Replication replication(*heap, target);
+        end(replication);
+    }
+    const std::uint64_t last = target->range().last;
+    std::vector<std::byte> damaged = target->read(last);
+    damaged.back() ^= std::byte{4};
+    target->put(last, damaged);
+    try {
+        Replication(*heap, target);
+        BOOST_ERROR("attached");
+    } catch (const Error& error) {
+        BOOST_TEST((error.code() == errc::corrupt));
+        BOOST_TEST(std::string(error.what()).find("replicate to another place") != std::string::npos, error.what());
+    }
+    BOOST_TEST(target->range().last == last);
+}
+
 BOOST_AUTO_TEST_CASE(another_heap_does_not_get_into_the_target) {
     { Replication replication(*heap, target); }
     TransactionalHeap other(create_only, directory / "other.tyn", options);
