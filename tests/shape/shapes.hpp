@@ -1,0 +1,121 @@
+#pragma once
+/// Types with every kind of part, and what they are called.
+
+#include <array>
+#include <chrono>
+#include <complex>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <variant>
+
+#include <taiyen/taiyen.hpp>
+
+namespace shape_test {
+
+enum class Colour : std::uint8_t { red, green };
+
+struct Bolt {
+    taiyen::string name;
+    taiyen::vector<taiyen::string> tags;
+    double weight = 0;
+};
+
+struct Leaf;
+
+struct Node {
+    Node* next = nullptr;
+    Leaf* leaf = nullptr;  // never complete here
+    std::array<Bolt, 2> bolts;
+    short thread[3] = {};
+    Colour colour = Colour::red;
+    bool is_done = false;
+};
+
+struct Values {
+    std::optional<std::int64_t> optional;
+    std::variant<std::monostate, std::int32_t, taiyen::string> variant;
+    std::pair<char, float> pair;
+    std::tuple<std::uint16_t, long double> tuple;
+    std::complex<float> complex;
+    std::chrono::milliseconds time;
+    const char32_t letter = U'x';
+};
+
+struct Containers {
+    taiyen::vector<bool> bits;
+    taiyen::deque<int> deque;
+    taiyen::list<int> list;
+    taiyen::forward_list<int> forward_list;
+    taiyen::map<taiyen::string, Bolt> map;
+    taiyen::multimap<int, int> multimap;
+    taiyen::set<int> set;
+    taiyen::multiset<int> multiset;
+    taiyen::unordered_map<int, int> unordered_map;
+    taiyen::unordered_multimap<int, int> unordered_multimap;
+    taiyen::unordered_set<taiyen::string> unordered_set;
+    taiyen::unordered_multiset<int> unordered_multiset;
+    taiyen::btree_map<int, int> btree_map;
+    taiyen::btree_multimap<int, int> btree_multimap;
+    taiyen::btree_set<int> btree_set;
+    taiyen::btree_multiset<int> btree_multiset;
+    taiyen::flat_hash_map<int, int> flat_hash_map;
+    taiyen::flat_hash_set<int> flat_hash_set;
+};
+
+struct BitFields {
+    int low : 3;
+    int high : 5;
+    char letter;
+};
+
+class Hidden {
+public:
+    Hidden() = default;
+    int number() const { return number_; }
+
+private:
+    int number_ = 0;
+};
+
+class Base {
+public:
+    explicit Base(int number) : serial(number) {}
+    int serial;
+};
+
+class Told : public Base {
+public:
+    Told() : Base(1) {}
+    TAIYEN_DESCRIBE(Told, serial, first_, second_)
+    double sum() const { return first_ + second_; }
+
+private:
+    double first_ = 0;
+    float second_ = 0;
+};
+
+struct ToldOutside {
+    explicit ToldOutside(int number) : count(number) {}
+    int count;
+    taiyen::vector<ToldOutside*> others;
+};
+TAIYEN_DESCRIBE(ToldOutside, count, others)
+
+/// Many of them are more than a heap keeps.
+template <std::size_t number>
+struct Wide {
+    std::array<char, number + 1> a_member_with_a_name_that_takes_some_room_in_each_of_the_shapes_of_these_types;
+    std::array<short, number + 1> b_member_with_a_name_that_takes_some_room_in_each_of_the_shapes_of_these_types;
+    std::array<float, number + 1> c_member_with_a_name_that_takes_some_room_in_each_of_the_shapes_of_these_types;
+};
+template <class Numbers>
+struct ManyWide;
+template <std::size_t... number>
+struct ManyWide<std::index_sequence<number...>> {
+    using Tuple = std::tuple<Wide<number>*...>;
+};
+
+}  // namespace shape_test
