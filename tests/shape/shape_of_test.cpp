@@ -1,5 +1,7 @@
 #include <boost/test/unit_test.hpp>
 
+#include <taiyen/shape/detail/builder.hpp>
+
 #include "shape/shapes.hpp"
 
 using namespace taiyen;
@@ -130,6 +132,22 @@ BOOST_AUTO_TEST_CASE(a_class_is_opaque_until_it_describes_itself) {
                "  8 others: vector<shape_test::ToldOutside*>\n");
 }
 
+BOOST_AUTO_TEST_CASE(what_pointers_lead_to_may_be_anything) {
+    const Shape shape = shape_of_type<shape_test::Pointers>();
+    const auto target_of = [&](std::string_view name) { return shape.nodes.at(shape.nodes.at(field(shape, name).node).parts.front().node); };
+    BOOST_TEST((target_of("foreign").kind == ShapeKind::structure));
+    BOOST_TEST(target_of("foreign").parts.size() == 5U);
+    BOOST_TEST((target_of("abstract").kind == ShapeKind::opaque));
+    BOOST_TEST((target_of("allocator_only").kind == ShapeKind::structure));
+    BOOST_TEST((target_of("referring").kind == ShapeKind::opaque));
+    BOOST_TEST((target_of("either").kind == ShapeKind::opaque));
+    BOOST_TEST(target_of("nothing").bytes == 0U);
+    BOOST_TEST(shape.type(field(shape, "nothing").node) == "void*");
+    BOOST_TEST(shape.type(field(shape, "text").node) == "char*");
+    BOOST_TEST(shape.type(field(shape, "twice").node) == "shape_test::Pointers**");
+    BOOST_TEST((shape.nodes.at(field(shape, "member").node).kind == ShapeKind::opaque));
+}
+
 BOOST_AUTO_TEST_CASE(a_type_that_is_used_often_is_told_once) {
     const Shape shape = shape_of_type<std::pair<taiyen::map<taiyen::string, taiyen::string>, taiyen::vector<taiyen::string>>>();
     std::size_t strings = 0;
@@ -138,14 +156,25 @@ BOOST_AUTO_TEST_CASE(a_type_that_is_used_often_is_told_once) {
 }
 
 BOOST_AUTO_TEST_CASE(a_type_whose_shape_is_too_long_is_opaque) {
-    const Shape some = shape_of_type<shape_test::ManyWide<std::make_index_sequence<20>>::Tuple>();
-    BOOST_TEST((some.nodes[0].kind == ShapeKind::tuple));
-    BOOST_TEST(some.nodes.size() > 100U);
-    using Many = shape_test::ManyWide<std::make_index_sequence<200>>::Tuple;
-    const Shape many = shape_of_type<Many>();
+    const auto with_fields = [](std::size_t count) {
+        shape::Builder builder;
+        const std::uint32_t root = builder.enter("P4Root", ShapeKind::structure, count * 4, 4).node;
+        for (std::size_t i = 0; i < count; ++i) {
+            const auto [node, is_new] = builder.enter(("P" + std::string(300, 'n') + std::to_string(i)).c_str(), ShapeKind::structure, 4, 4);
+            BOOST_TEST(is_new);
+            builder.part(root, "field", i * 4, node);
+        }
+        const std::string text = builder.encoded();
+        return Shape::decode(std::as_bytes(std::span(text)));
+    };
+    const Shape some = with_fields(200);
+    BOOST_TEST(some.nodes.size() == 201U);
+    BOOST_TEST(some.nodes.at(1).name.size() == 255U);
+    const Shape many = with_fields(300);
     BOOST_TEST(many.nodes.size() == 1U);
     BOOST_TEST((many.nodes[0].kind == ShapeKind::opaque));
-    BOOST_TEST(many.nodes[0].bytes == sizeof(Many));
+    BOOST_TEST(many.nodes[0].name == "4Root");
+    BOOST_TEST(many.nodes[0].bytes == 1200U);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

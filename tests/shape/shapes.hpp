@@ -5,6 +5,9 @@
 #include <chrono>
 #include <complex>
 #include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -104,18 +107,40 @@ struct ToldOutside {
 };
 TAIYEN_DESCRIBE(ToldOutside, count, others)
 
-/// Many of them are more than a heap keeps.
-template <std::size_t number>
-struct Wide {
-    std::array<char, number + 1> a_member_with_a_name_that_takes_some_room_in_each_of_the_shapes_of_these_types;
-    std::array<short, number + 1> b_member_with_a_name_that_takes_some_room_in_each_of_the_shapes_of_these_types;
-    std::array<float, number + 1> c_member_with_a_name_that_takes_some_room_in_each_of_the_shapes_of_these_types;
+/// What nothing of may be stored, where a pointer leads to it all the same.
+struct Foreign {
+    std::string name;
+    std::unique_ptr<int> number;
+    std::function<void()> call;
+    std::map<int, std::unique_ptr<Foreign>> children;
+    Foreign* (*make)(int) = nullptr;
+    Foreign& operator&() { return *this; }
 };
-template <class Numbers>
-struct ManyWide;
-template <std::size_t... number>
-struct ManyWide<std::index_sequence<number...>> {
-    using Tuple = std::tuple<Wide<number>*...>;
+struct Abstract {
+    virtual ~Abstract() = default;
+    virtual void act() = 0;
+};
+struct AllocatorOnly {
+    using allocator_type = std::allocator<int>;
+    int number;
+};
+struct Referring {
+    int& number;
+};
+union Either {
+    int number;
+    float fraction;
+};
+struct Pointers {
+    Foreign* foreign;
+    Abstract* abstract;
+    AllocatorOnly* allocator_only;
+    Referring* referring;
+    Either* either;
+    void* nothing;
+    const char* text;
+    Pointers** twice;
+    int Foreign::* member;
 };
 
 }  // namespace shape_test

@@ -51,7 +51,7 @@ enum class ShapeKind : std::uint8_t {
     btree_multiset,
     flat_hash_map,
     flat_hash_set,
-    other_container,  ///< of another library, by name: its element is known, where it lies isn't
+    other_container,  ///< any other one with an allocator, by name: its element is known, where it lies isn't
 };
 
 /// What a node consists of, or leads to.

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -24,13 +25,21 @@ namespace taiyen::stl {
 struct FieldProbe {
     void operator()(const char* name, auto member);
 };
+// No concepts: what is incomplete in one place of a file may be complete further down, and then GCC refuses them.
 template <class T>
-concept describes_itself = requires(FieldProbe probe) { T::taiyen_describe(shape::Described<T>(), probe); };
+inline constexpr bool describes_itself = requires(FieldProbe probe) { T::taiyen_describe(shape::Described<T>(), probe); };
 template <class T>
-concept described_outside = requires(FieldProbe probe) { taiyen_describe(shape::Described<T>(), probe); };
+inline constexpr bool described_outside = requires(FieldProbe probe) { taiyen_describe(shape::Described<T>(), probe); };
 
 template <class T>
-concept complete_object = std::is_object_v<T> && requires { sizeof(T); };
+consteval bool is_complete_object() {
+    if constexpr (std::is_object_v<T>)
+        return requires { sizeof(T); };
+    else
+        return false;
+}
+template <class T>
+inline constexpr bool complete_object = is_complete_object<T>();
 
 /// A name of a class template without its arguments and inline namespaces.
 consteval std::string_view template_name(std::string_view spelling, std::string_view space) {
@@ -95,7 +104,7 @@ template <class T>
 extern Pretended<T> pretended;
 
 struct AddressesOf {
-    constexpr auto operator()(auto&... member) const { return std::tuple(&member...); }
+    constexpr auto operator()(auto&... member) const { return std::tuple(std::addressof(member)...); }
 };
 
 template <auto address>
@@ -180,7 +189,7 @@ consteval ShapeKind kind_of() {
         return ShapeKind::array;
     } else if constexpr (is_duration<T> || is_time_point<T>) {
         return ShapeKind::structure;
-    } else if constexpr (has_allocator<T>) {
+    } else if constexpr (has_allocator<T> && requires { typename T::value_type; }) {
         return kind_of_container<T>();
     } else {
         return std::is_empty_v<T> || is_open_aggregate<T>() ? ShapeKind::structure : ShapeKind::opaque;
@@ -217,7 +226,7 @@ void add_members(shape::Builder& builder, std::uint32_t node, std::index_sequenc
     with_members<sizeof...(I)>(*static_cast<T*>(shape::Builder::place()), [&](auto&... member) {
         const auto add = [&]<class Member>(std::string_view name, Member& one) {
             const std::uint32_t part = add_shape<Member>(builder);
-            builder.part(node, name, offset_in_place(&one), part);
+            builder.part(node, name, offset_in_place(std::addressof(one)), part);
         };
         (add(names.name[I], member), ...);
         return 0;
