@@ -203,11 +203,18 @@ std::string encode(const Shape& shape) {
             put_number(text, part.node);
         }
     }
-    EncodedHead head{magic, version, 0, static_cast<std::uint32_t>(text.size() - sizeof(EncodedHead)), static_cast<std::uint32_t>(shape.nodes.size()),
-                     0};
-    head.checksum = checksum_of(head, std::as_bytes(std::span(text)).subspan(sizeof head));
+    const EncodedHead head{magic, version, 0, 0, static_cast<std::uint32_t>(shape.nodes.size()), 0};
     std::memcpy(text.data(), &head, sizeof head);
+    seal(std::as_writable_bytes(std::span(text)));
     return text;
+}
+
+void seal(std::span<std::byte> bytes) {
+    EncodedHead head{};
+    std::memcpy(&head, bytes.data(), sizeof head);
+    head.body_bytes = static_cast<std::uint32_t>(bytes.size() - sizeof head);
+    head.checksum = checksum_of(head, bytes.subspan(sizeof head));
+    std::memcpy(bytes.data(), &head, sizeof head);
 }
 
 }  // namespace taiyen::shape

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include <taiyen/shape/shape.hpp>
@@ -24,5 +25,7 @@ inline constexpr std::uint16_t version = 1;
 inline constexpr std::size_t name_bytes_max = 255;
 
 std::string encode(const Shape& shape);
+/// Gives the head the length and the checksum of what lies behind it. Requires: there is room for a head.
+void seal(std::span<std::byte> bytes);
 
 }  // namespace taiyen::shape

@@ -13,7 +13,6 @@
 
 #include <taiyen/base/error.hpp>
 
-#include "base/checksum.hpp"
 #include "golden_bytes.hpp"
 #include "seed.hpp"
 #include "shape/shapes.hpp"
@@ -39,13 +38,7 @@ std::vector<std::byte> bytes_of(const std::string& text) {
 
 /// With a head that fits the body, as only the library or a forger makes it.
 std::vector<std::byte> sealed(std::vector<std::byte> bytes) {
-    shape::EncodedHead head{};
-    std::memcpy(&head, bytes.data(), sizeof head);
-    head.body_bytes = static_cast<std::uint32_t>(bytes.size() - sizeof head);
-    std::uint64_t seed = mix(std::uint64_t{head.magic} << 32U | head.version, head.zero);
-    seed = mix(seed, std::uint64_t{head.body_bytes} << 32U | head.nodes);
-    head.checksum = checksum(std::span(bytes).subspan(sizeof head), seed);
-    std::memcpy(bytes.data(), &head, sizeof head);
+    shape::seal(bytes);
     return bytes;
 }
 
@@ -111,7 +104,7 @@ BOOST_AUTO_TEST_CASE(hostile_bytes_give_a_sound_shape_or_an_error) {
             switch (random() % 4) {
                 case 0: changed[at] = static_cast<std::byte>(random()); break;
                 case 1: changed[at] = static_cast<std::byte>(random() % 8); break;
-                case 2: changed.erase(changed.begin() + static_cast<std::ptrdiff_t>(std::max<std::size_t>(at, 24) - 0)); break;
+                case 2: changed.erase(changed.begin() + static_cast<std::ptrdiff_t>(std::max<std::size_t>(at, 24))); break;
                 default:
                     changed.insert(changed.begin() + static_cast<std::ptrdiff_t>(std::max<std::size_t>(at, 24)), static_cast<std::byte>(random()));
                     break;
