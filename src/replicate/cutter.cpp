@@ -108,7 +108,6 @@ const Cut& Cutter::cut(std::string_view mark, const std::stop_token& stop) {
     cut.written_at = store::microseconds_of(store::time_now());
     cut.mark = mark;
     lane_.append_cut(cut);
-    newest_ = cut;
     if (!mark.empty()) {
         const auto in_place = [&](std::vector<Cut>& marks) {
             std::erase_if(marks, [&](const Cut& other) { return other.mark == mark; });
@@ -121,6 +120,7 @@ const Cut& Cutter::cut(std::string_view mark, const std::stop_token& stop) {
         lane_.change_marks(in_place);
         (void)keep(lane_.marks(), until);
     }
+    newest_ = std::move(cut);
     return newest_;
 }
 
@@ -136,8 +136,10 @@ void Cutter::unmark(std::string_view name) {
 bool Cutter::keep(const std::vector<Cut>& marks, Time until) const {
     bool is_known = true;
     for (const auto& [name, member] : members_) {
-        const store::Visits::Visit visit(member->heap_file().visits());
-        const Uuid& heap = member->heap_file().files().table().heap();
+        const Uuid heap = [&] {
+            const store::Visits::Visit visit(member->heap_file().visits());
+            return member->heap_file().files().table().heap();
+        }();
         std::optional<Serial> first;
         for (const Cut& mark : marks)
             for (const Cut::Member& kept : mark.members)

@@ -50,6 +50,7 @@ public:
 
     void start() {
         require_parent();
+        if (own_.load() == std::this_thread::get_id()) return;  // called by what it calls in the end
         {
             const std::lock_guard cutting(cut_mutex_);
             cutter_.require_members();

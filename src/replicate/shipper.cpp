@@ -11,6 +11,7 @@
 #include <taiyen/base/report.hpp>
 
 #include "base/planted.hpp"
+#include "base/sentence.hpp"
 #include "log/group.hpp"
 #include "store/opening_record.hpp"
 
@@ -175,9 +176,7 @@ Frame Shipper::newest_frame(std::uint64_t number) {
     } catch (const Error& error) {
         if (error.code() != errc::corrupt) throw;
         throw Error(errc::corrupt, target_.name(),
-                    "its newest frame, " + std::to_string(number) +
-                        ", is damaged, so none can follow it: replicate to another place; what was replicated before can be restored from this one "
-                        "(--serial, or --at)");
+                    sentence_of(error) + ". No frame can follow the newest one, which is that: replicate to another place");
     }
 }
 
