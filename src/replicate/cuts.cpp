@@ -133,6 +133,7 @@ void CutLane::append_epoch() {
 
 void CutLane::append(FrameKind kind, std::span<const std::byte> body, std::uint64_t written_at, std::optional<std::vector<Cut>> marks) {
     append_pending();
+    if (are_marks_owed_ && kind != FrameKind::marks) append_marks(marks_);
     do {
         FrameHead head = successor(last_, group_);
         head.kind = kind;
@@ -148,7 +149,10 @@ bool CutLane::append_pending() {
     if (!pending_) return true;
     if (target_.append(pending_->head.number, pending_->bytes)) {
         last_ = pending_->head;
-        if (pending_->marks) marks_ = std::move(*pending_->marks);
+        if (pending_->marks) {
+            marks_ = std::move(*pending_->marks);
+            are_marks_owed_ = false;
+        }
         pending_.reset();
         return true;
     }
@@ -161,8 +165,9 @@ void CutLane::attach_again() {
     if (!is_end_lost()) throw_fenced();
     const ReplicationTarget::Range range = target_.range();
     last_ = range.empty() ? FrameHead{} : group_frame(target_, range.last).head();
+    are_marks_owed_ = !marks_.empty();
     append_epoch();
-    if (!marks_.empty()) append_marks(marks_);
+    if (are_marks_owed_) append_marks(marks_);
 }
 
 /// And nobody else has appended since.
@@ -201,6 +206,7 @@ void CutLane::trim(std::uint64_t time) {
     const ReplicationTarget::Range range = target_.range();
     if (range.empty()) return;
     if (range.last != last_.number) attach_again();
+    if (are_marks_owed_) append_marks(marks_);
     if (group_frame(target_, last_.number).head().checksum != last_.checksum) throw_fenced();
     // The newest cut by then is what is restored as of a time behind it.
     const auto oldest = find_cut(target_, time, {});

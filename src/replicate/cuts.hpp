@@ -52,6 +52,10 @@ public:
     void append_cut(Cut& cut);
     /// `change`: what they are to become. Throws: as append_cut, what `change` throws: they are as they were.
     void change_marks(const std::function<void(std::vector<Cut>&)>& change);
+    /// What a call before has left is appended. Throws: as append_cut.
+    void settle() { (void)append_pending(); }
+    /// Whether the target still has the newest frame. Throws: what the target throws.
+    bool has_newest() { return target_.range().last >= last_.number; }
     const std::vector<Cut>& marks() const { return marks_; }
     const Uuid& group() const { return group_; }
     /// What was cut before, and has no name, is needed no more. Throws: what the target throws.
@@ -78,6 +82,7 @@ private:
         std::optional<std::vector<Cut>> marks;  ///< what they are once it is there
     };
     std::optional<Pending> pending_;  ///< whether it is there is not known
+    bool are_marks_owed_ = false;     ///< the target has lost them
 };
 
 /// The newest cut that was made by then, or has that name. Nothing: there is none. Complexity: logarithmic. Throws: Error{corrupt | mismatch}.

@@ -31,6 +31,7 @@ void Cutter::add(std::string name, std::shared_ptr<GroupMember> member) {
     for (const auto& [other_name, other] : members_)
         if (other_name == name || &other->heap_file() == &member->heap_file()) refuse("'" + name + "', or its heap, is a member already");
     stop_ = {};
+    lane_.settle();
     members_.emplace_back(std::move(name), std::move(member));
     try {
         (void)keep(lane_.marks(), {});
@@ -101,7 +102,7 @@ const Cut& Cutter::cut(std::string_view mark, const std::stop_token& stop) {
             return found.has_value();
         };
         if (!wait_until(until, is_one)) throw_unconfirmed("a heap has transactions that its log hasn't got, since it is loaded relaxed");
-        if (mark.empty() && cut.members == newest_.members) return newest_;
+        if (mark.empty() && cut.members == newest_.members && lane_.has_newest()) return newest_;
         if (wait_for(cut.members, until)) break;
         if (tries == tries_max) throw_unconfirmed("transactions come as pages all the time, since the log hasn't got them");
     }

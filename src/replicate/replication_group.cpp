@@ -50,7 +50,7 @@ public:
 
     void start() {
         require_parent();
-        if (own_.load() == std::this_thread::get_id()) return;  // called by what it calls in the end
+        if (own_.load() == std::this_thread::get_id()) return;  // the same
         {
             const std::lock_guard cutting(cut_mutex_);
             cutter_.require_members();
@@ -65,7 +65,11 @@ public:
             status_.is_over = false;
         }
         try {
-            thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
+            thread_ = std::jthread([this](const std::stop_token& stop) {
+                own_ = std::this_thread::get_id();
+                run(stop);
+                own_ = std::thread::id();
+            });
         } catch (const std::system_error& error) {
             throw Error(errc::too_many_threads, target_->name(),
                         std::string("no thread can be made for the group: ") + error.what() + "; raise the limit of threads (ulimit -u)");
@@ -100,7 +104,7 @@ public:
 
     void stop() noexcept {
         if (is_of_parent()) return;
-        if (own_.load() == std::this_thread::get_id()) return;  // called by what it calls in the end
+        if (own_.load() == std::this_thread::get_id()) return;  // called by what the thread calls at its end
         const std::lock_guard starting(start_mutex_);
         thread_.request_stop();
         if (thread_.joinable()) thread_.join();
@@ -137,7 +141,6 @@ private:
     }
 
     void run(const std::stop_token& stop) noexcept {
-        own_ = std::this_thread::get_id();
         while (!stop.stop_requested()) {
             try {
                 std::unique_lock cutting(cut_mutex_, std::defer_lock);

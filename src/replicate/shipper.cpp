@@ -523,10 +523,12 @@ void Shipper::keep(const std::array<std::uint8_t, 16>& group, std::optional<Seri
         kept[group] = *serial;
     else
         kept.erase(group);
-    if (kept == kept_) return;
+    if (kept == kept_ && !is_kept_unsure_) return;
     std::swap(kept, kept_);
+    is_kept_unsure_ = true;
     try {
         with_lost_frames([&] { append_epoch(); });
+        is_kept_unsure_ = false;
     } catch (...) {
         kept_ = std::move(kept);
         throw;

@@ -119,6 +119,7 @@ private:
     Serial shipped_;
     Serial exact_from_;
     KeptSerials kept_;
+    bool is_kept_unsure_ = false;   ///< what the target knows may be another thing
     bool was_attached_ = false;     ///< since then `kept_` is known
     bool must_attach_ = false;      ///< the target has lost its end
     bool are_frames_lost_ = false;  ///< and no base has come since

@@ -716,6 +716,32 @@ BOOST_AUTO_TEST_CASE(a_place_that_loses_its_newest_cuts_gets_the_marks_again) {
     BOOST_TEST(throws(errc::fenced, [&] { (void)group->cut(); }));
 }
 
+BOOST_AUTO_TEST_CASE(marks_are_told_again_also_where_that_is_interrupted) {
+    make();
+    count_once();
+    (void)group->mark("kept");
+    place->lose_from(2);
+    for (std::uint64_t away = 2; away <= 4; ++away) {  // the epoch frame, the marks, the cut
+        place->fate = [&](std::uint64_t number) { return number == away ? PretendedTarget::Fate::away : PretendedTarget::Fate::works; };
+        count_once();
+        BOOST_TEST(throws(errc::io_error, [&] { (void)group->cut(); }), away);
+        place->fate = {};
+        (void)group->cut();
+        BOOST_TEST(group_marks(*place).size() == 1U, away);
+        place->lose_from(2);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_cut_that_was_lost_is_made_again_although_nothing_was_committed_since) {
+    make();
+    count_once();
+    (void)group->cut();
+    const std::uint64_t there = place->range().last;
+    place->lose_from(there);
+    (void)group->cut();
+    BOOST_TEST(find_group_cut(*place).frame > there);
+}
+
 BOOST_AUTO_TEST_CASE(a_mark_whose_answer_was_lost_is_kept_or_made_again) {
     make();
     count_once();

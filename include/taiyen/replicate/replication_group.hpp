@@ -74,7 +74,7 @@ public:
     /// `name`: up to 200 bytes, without "/": the heap's file when it is restored. Throws: Error{invalid_argument}: it is taken, or can't be one; the replication is another heap's; there are 1,024 already.
     /// Error{fenced | closed | io_error}: that replication has ended.
     void add(std::string name, TransactionalHeap& heap, const Replication& replication);
-    /// A thread makes cuts from now on, again if it is over. Throws: Error{invalid_argument}: no heap was added; Error{too_many_threads}.
+    /// A thread makes cuts from now on, again if it is over; on that thread itself (a report handler) it does nothing. Throws: Error{invalid_argument}: no heap was added; Error{too_many_threads}.
     void start();
     /// Makes a cut; returns when the group's target has it: of everything that any thread has committed before the call. Nothing new since the last one: returns that.
     /// Throws: Error{unconfirmed}: a member's target has not got its transactions in time, or a RelaxedLoading of a member has kept them out of its log so long; Error{fenced}: another program makes the cuts; Error{closed}: a heap is; what the targets throw.
