@@ -17,17 +17,15 @@
 namespace taiyen::tool {
 namespace {
 
-/// Takes SIGINT, SIGTERM and SIGHUP out of the process's hands from now on: also of threads that are made while it lives.
+/// SIGINT, SIGTERM and SIGHUP, out of the process's hands from now on until it ends, also of threads that are made later: whoever ends a program often
+/// sends a second one (timeout(1) does), which must not cut off an orderly end.
 class Signals {
 public:
     Signals() {
         ::sigemptyset(&wanted_);
         for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&wanted_, signal);
-        ::pthread_sigmask(SIG_BLOCK, &wanted_, &before_);
+        ::pthread_sigmask(SIG_BLOCK, &wanted_, nullptr);
     }
-    Signals(const Signals&) = delete;
-    Signals& operator=(const Signals&) = delete;
-    ~Signals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
     /// Whether one came within that time.
     bool came_within(std::chrono::milliseconds time) const {
         const timespec wait{time.count() / 1000, time.count() % 1000 * 1'000'000};
@@ -36,7 +34,6 @@ public:
 
 private:
     sigset_t wanted_{};
-    sigset_t before_{};
 };
 
 FollowerOptions options_of(const Given& given, ProgressLine& line) {
