@@ -15,6 +15,7 @@
 
 #include "base/planted.hpp"
 #include "replicate/group_member.hpp"
+#include "replicate/serial_waiters.hpp"
 #include "replicate/shipper.hpp"
 #include "store/heap_access.hpp"
 #include "store/opening_record.hpp"
@@ -28,6 +29,9 @@ using Clock = std::chrono::steady_clock;
 
 /// For ever: points of time that far ahead can still be told.
 constexpr std::chrono::hours longest{24 * 365};
+
+/// So long at most a commit waits for others to share its frame.
+constexpr std::chrono::milliseconds gathered_max{100};
 
 template <class Duration>
 Duration within(Duration time) {
@@ -191,12 +195,15 @@ public:
     bool wait_replicated(Serial serial, std::chrono::milliseconds patience) const override {
         require_parent();
         std::unique_lock lock(mutex_);
-        if (waited_for_ < serial) {
-            waited_for_ = serial;
-            changed_.notify_all();  // the thread lingers no more
-        }
-        changed_.wait_for(lock, within(patience), [&] { return status_.replicated >= serial || is_over(); });
-        if (status_.replicated >= serial) return true;
+        const auto is_there = [&] { return status_.replicated >= serial; };
+        if (is_there()) return true;
+        const auto entered = [&] {
+            const bool lingers = waited_for_ <= status_.replicated;
+            waited_for_ = std::max(waited_for_, serial);
+            if (lingers || waiters_.count() == expected_) changed_.notify_all();
+        };
+        waiters_.wait(lock, serial, Clock::now() + within(patience), entered, [&] { return is_there() || is_over(); });
+        if (is_there()) return true;
         if (is_over()) throw_over();
         return false;
     }
@@ -300,6 +307,8 @@ private:
             status_.bases = shipper_.bases() - bases_at_attaching_;
             status_.bytes_sent = shipper_.bytes_sent();
             status_.state = ReplicationState::streaming;
+            const std::size_t waiting = waiters_.count();
+            if (waiters_.arrived(status_.replicated) != 0) expected_ = waiting;
         }
         changed_.notify_all();
     }
@@ -312,6 +321,7 @@ private:
             const std::lock_guard lock(mutex_);
             status_.state = state;
             if (!why.empty()) status_.last_error = why;
+            waiters_.wake_all();
         }
         changed_.notify_all();
     }
@@ -387,6 +397,7 @@ private:
         own_ = std::this_thread::get_id();
         for (;;) {
             bool did = false;
+            const Clock::time_point begun = Clock::now();
             try {
                 did = work();
                 publish();
@@ -401,7 +412,11 @@ private:
                 return over(ReplicationState::failed, errc::io_error, error.what());
             }
             if (must_end(did)) return end(ReplicationState::stopped, {});
-            if (!did) wait();
+            if (did)
+                frame_took_ = std::min<Clock::duration>(Clock::now() - begun, gathered_max * 2);
+            else
+                wait();
+            gather();
         }
     }
 
@@ -449,6 +464,20 @@ private:
         std::unique_lock lock(mutex_);
         changed_.wait_for(lock, linger_, [&] { return stopping_ || is_something_asked() || status_.replicated < waited_for_; });
     }
+    /// Commits that were confirmed together often come again together. A frame for the first of them would have the others wait for it and for one more: so it
+    /// waits for as many as there were, at most for half of the time that the last frame took.
+    void gather() {
+        try {
+            const store::Visits::Visit visit(heap_->visits());
+            if (service_->log().durable() <= shipper_.shipped()) return;
+        } catch (const Error&) {
+            return;  // the heap is being closed
+        }
+        std::unique_lock lock(mutex_);
+        if (expected_ < 2) return;
+        if (!changed_.wait_for(lock, frame_took_ / 2, [&] { return stopping_ || is_something_asked() || waiters_.count() >= expected_; }))
+            expected_ = waiters_.count();
+    }
     void wake() {
         std::stop_source waking;
         {
@@ -468,6 +497,7 @@ private:
     std::uint64_t bases_at_attaching_ = 0;
     std::uint64_t bases_told_ = 0;          ///< to the event handler
     std::optional<ReplicationState> told_;  ///< to the event handler
+    Clock::duration frame_took_{};          ///< the last one
 
     /// Where in the log the first transaction stands that the target hasn't got.
     static constexpr std::uint64_t unknown = ~std::uint64_t{0};
@@ -483,6 +513,8 @@ private:
     std::mutex ending_;          ///< of who ends the thread
     std::stop_source waking_;    ///< what the thread waits for has come
     mutable Serial waited_for_;  ///< newest that somebody has waited for
+    mutable replicate::SerialWaiters waiters_;
+    std::size_t expected_ = 0;  ///< so many waited when one arrived last
     bool stopping_ = false;
     Clock::time_point stop_until_;
     std::uint64_t bases_asked_ = 0;

@@ -185,6 +185,41 @@ BOOST_AUTO_TEST_CASE(transactions_of_many_threads_travel_together, *boost::unit_
     BOOST_TEST(replication->status().frames - before < 8 * each / 2);
 }
 
+BOOST_AUTO_TEST_CASE(commits_that_came_together_are_awaited_together, *boost::unit_test::label("threads")) {
+    how.acknowledge = Acknowledge::replicated;
+    std::atomic<bool> is_held{false};
+    std::atomic<bool> is_slow{false};
+    target->fate = [&](std::uint64_t) {
+        const bool was_held = is_held;
+        while (is_held) std::this_thread::sleep_for(milliseconds(1));
+        if (!was_held && is_slow.exchange(false)) std::this_thread::sleep_for(milliseconds(200));
+        return Fate::works;
+    };
+    replicate();
+    const auto commit = [&](std::uint64_t key) { transact(*heap, [&] { heap->find_or_construct<Map>("map")[key] = "one of many"; }); };
+    const auto commit_took = [&] {
+        const auto begun = std::chrono::steady_clock::now();
+        commit(100);
+        return std::chrono::steady_clock::now() - begun;
+    };
+    commit(0);
+    {
+        is_held = true;
+        std::vector<std::jthread> threads;
+        threads.emplace_back([&] { commit(1); });
+        while (heap->last_durable().value < 2) std::this_thread::yield();
+        for (const std::uint64_t key : {2U, 3U}) threads.emplace_back([&, key] { commit(key); });
+        while (heap->last_durable().value < 4) std::this_thread::yield();
+        is_slow = true;
+        is_held = false;  // the first one goes by itself, the two others in a frame that takes 200 ms
+    }
+    // Two are expected, for half of that; then no more than one.
+    BOOST_TEST((commit_took() >= milliseconds(90)));
+    auto shortest = commit_took();
+    for (int i = 0; i < 20; ++i) shortest = std::min(shortest, commit_took());
+    BOOST_TEST((shortest < milliseconds(90)));
+}
+
 BOOST_AUTO_TEST_CASE(once_it_is_stopped_commits_wait_for_this_machine_alone) {
     how.acknowledge = Acknowledge::replicated;
     how.close_timeout = milliseconds(0);
