@@ -155,6 +155,7 @@ enum class Bug {
     kept_not_carried,            ///< trimming: the frame that says what marks need goes, too
     marked_before_kept,          ///< a group's mark: it is there before the targets of its heaps keep what it needs
     cut_within_gap,              ///< a group's cut: of a transaction that came as pages with later ones
+    deposed_moved_first,         ///< following: a deposed heap gets another name before what is beside it
     promoted_unfenced,           ///< promoting: the file may be changed before the place is taken
 };
 

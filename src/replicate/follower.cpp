@@ -9,6 +9,7 @@
 #include <taiyen/base/report.hpp>
 
 #include "io/storage.hpp"
+#include "replicate/deposed_file.hpp"
 #include "replicate/following.hpp"
 #include "replicate/restorer.hpp"
 #include "store/heap_access.hpp"
@@ -33,6 +34,7 @@ PersistentOptions of_follower(PersistentOptions options) {
 }
 
 std::shared_ptr<store::HeapFile> open_follower(ReplicationTarget& target, const std::filesystem::path& path, const FollowerOptions& options) {
+    if (options.replace_deposed) (void)replicate::set_deposed_aside(io::posix_storage(), path, options.heap);
     if (!io::posix_storage().find(path)) {
         RestoreOptions how;
         how.progress = options.progress;

@@ -84,7 +84,7 @@ void refuse_role(const Header& header, RoleWanted wanted, const std::filesystem:
     if (role == ReplicaRole::deposed) {
         throw Error(errc::fenced, path,
                     "another file has taken this one's place where it was replicated; open that one. What this one holds can be read; "
-                    "taiyen copy makes another heap of it");
+                    "taiyen copy makes another heap of it, taiyen follow --replace a follower in its place");
     }
     if (role == ReplicaRole::follower && !follows) {
         throw Error(errc::follower, path,

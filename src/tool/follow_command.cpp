@@ -40,6 +40,7 @@ FollowerOptions options_of(const Given& given, ProgressLine& line) {
     FollowerOptions options;
     options.heap = given.heap_options();
     options.progress = line.progress();
+    options.replace_deposed = given.has("replace");
     return options;
 }
 
@@ -124,7 +125,8 @@ Command follow_command() {
         "it is promoted. A line tells each "
         "second or so what has come.",
         {"TARGET", "FILE"},
-        with_target_options({{"once", "", "end when FILE has everything that is there"}}),
+        with_target_options({{"once", "", "end when FILE has everything that is there"},
+                             {"replace", "", "if FILE was deposed, rename it to FILE.deposed, and make a follower in its place"}}),
         "",
         run_follow,
         "the follower"};

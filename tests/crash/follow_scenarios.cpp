@@ -1,6 +1,7 @@
 // A follower: after any crash of its host it shows at least what it has shown, goes on to where the target is, and either follows or has the place of the one that appends.
 
 #include "crash/replicated_life.hpp"
+#include "replicate/deposed_file.hpp"
 #include "replicate/following.hpp"
 
 namespace taiyen::crash {
@@ -18,7 +19,7 @@ public:
         replicate::Restorer(disk_, target_, follower_path, how).run_for_follower();
     }
     void open() {
-        life_.open(store::OpenMode::open_only, true);
+        life_.open(store::OpenMode::open_only, store::RoleWanted::follower);
         following_.emplace(life_.file(), *txn::TransactionService::of(life_.file()), target_);
     }
     replicate::Following& following() { return *following_; }
@@ -239,6 +240,80 @@ constexpr FollowPiece follow_pieces[] = {
      }},
 };
 
+/// 1: the deposed heap has its other name.
+class DeposedSubject final : public Subject {
+public:
+    explicit DeposedSubject(std::uint64_t newest) : newest_(newest) {}
+
+    std::uint64_t check(io::SimulatedStorage& disk, std::uint64_t) override {
+        const bool has_gone = !disk.find(replicated_path);
+        if (!has_gone && !replicate::set_deposed_aside(disk, replicated_path, {})) throw std::runtime_error("it is no longer deposed");
+        const auto target = ReplicationAccess::directory(disk, frames_path);
+        const RestoreOptions how;
+        replicate::Restorer(disk, *target, replicated_path, how).run_for_follower();  // removes what it takes for an orphan
+        ReplicatedLife aside(disk, replicated_path.string() + ".deposed");
+        aside.open(store::OpenMode::open_only, store::RoleWanted::any);
+        if (const std::uint64_t now = aside.compare(); now != newest_)
+            throw std::runtime_error("the deposed heap is as of transaction " + std::to_string(now) + ", not " + std::to_string(newest_));
+        aside.close();
+        return has_gone ? 1 : 0;
+    }
+    std::unique_ptr<Subject> live_on(io::RecordingStorage&, std::uint64_t, std::uint64_t) override { return nullptr; }
+
+private:
+    std::uint64_t newest_;
+};
+
+Recording record_replacing(Bug bug) {
+    Recording recording;
+    io::SimulatedStorage disk;
+    add_directories(disk);
+    const auto killed = [&](ReplicatedLife& life) {
+        disk.disconnect();
+        life.abandon();
+    };
+    std::uint64_t newest = 0;
+    {
+        const auto target = ReplicationAccess::directory(disk, frames_path);
+        ReplicatedLife former(disk, replicated_path);
+        former.open(store::OpenMode::create_only);
+        ReplicationSteps steps(former, *target, nullptr);
+        steps.transact(2);
+        steps.attach();
+        steps.transact();
+        steps.ship();
+        steps.transact();  // in its log alone
+        newest = former.compare();
+        killed(former);
+    }
+    {
+        const auto target = ReplicationAccess::directory(disk, frames_path);
+        FollowerLife standby(disk, *target);
+        standby.make();
+        standby.open();
+        standby.following().take_over();
+        standby.close();
+        ReplicatedLife former(disk, replicated_path);
+        former.open(store::OpenMode::open_only);
+        try {
+            former.attach(*target);
+            throw std::runtime_error("it goes on although another one has its place");
+        } catch (const Error& error) {
+            if (error.code() != errc::fenced) throw;
+        }
+        killed(former);
+    }
+    recording.base = image_of(disk);
+    planted_bug = bug;
+    io::RecordingStorage recorder(disk);
+    recorder.issue(1);
+    (void)replicate::set_deposed_aside(recorder, replicated_path, {});
+    recorder.acknowledge(1);
+    recording.trace = recorder.take_trace();
+    recording.subject = std::make_unique<DeposedSubject>(newest);
+    return recording;
+}
+
 }  // namespace
 
 std::vector<CrashScenario> follow_crash_scenarios() {
@@ -249,6 +324,9 @@ std::vector<CrashScenario> follow_crash_scenarios() {
                  return record_following(piece, bug);
              }});
     }
+    all.push_back({.name = "follow-replace", .about = "followers", .states_per_cut = 200, .nested_one_in = 0, .record = [](std::uint64_t, Bug bug) {
+                       return record_replacing(bug);
+                   }});
     return all;
 }
 

@@ -165,6 +165,7 @@ const std::vector<PlantedBug>& planted_bugs() {
         {Bug::marked_before_kept, "marked_before_kept", {"group-cuts"}, "a group's mark is there before what it needs is kept"},
         {Bug::kept_not_carried, "kept_not_carried", {"group-cuts"}, "what is kept is trimmed with the frame that says so"},
         {Bug::cut_before_members, "cut_before_members", {"group-cuts"}, "a group's cut is there when its transactions are"},
+        {Bug::deposed_moved_first, "deposed_moved_first", {"follow-replace"}, "a deposed heap keeps all its files"},
         {Bug::promoted_unfenced, "promoted_unfenced", {"follow-promote"}, "one file at a time has the place of the one that appends"},
         {Bug::wake_before_poison, "wake_before_poison", {"txn-commit"}, "a failed write poisons before anybody wakes", "short-write"},
     };

@@ -35,15 +35,15 @@ class ReplicatedLife {
 public:
     ReplicatedLife(io::Storage& disk, const std::filesystem::path& path) : disk_(disk), path_(path) {}
 
-    void open(store::OpenMode mode, bool follows = false) {
+    void open(store::OpenMode mode, store::RoleWanted role = store::RoleWanted::owner) {
         PersistentOptions options;
         options.capacity = 8_MiB;
         options.log_capacity = 64_KiB;
         options.snapshot_log_fill = 1;  // only when it is asked
         options.snapshot_interval = {};
         store::Tuning tuning;
-        if (follows) tuning.role = store::RoleWanted::follower;
-        if (follows) options.capture = Capture::declared;
+        tuning.role = role;
+        if (role == store::RoleWanted::follower) options.capture = Capture::declared;
         tuning.join = [&](store::HeapFile& file) { txn::TransactionService::join(file, options); };
         file_ = store::HeapFile::open(disk_, path_, mode, HeapKind::transactional, options, tuning);
         heap_.emplace(HeapAccess::make<TransactionalHeap>(file_));

@@ -6,6 +6,8 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include <boost/test/unit_test.hpp>
@@ -464,6 +466,44 @@ BOOST_AUTO_TEST_CASE(a_former_owner_that_comes_back_learns_it_when_it_attaches) 
     TransactionalHeap restored(open_only, directory / "restored.tyn", options);
     BOOST_TEST(throws(errc::fenced, [&] { Replication(restored, target); }));
     put(restored, 3, "goes its own way");
+}
+
+BOOST_AUTO_TEST_CASE(a_former_owner_makes_room_for_a_follower_with_all_its_files) {
+    const Quiet quiet_reports;
+    const std::filesystem::path elsewhere = directory / "elsewhere";
+    std::filesystem::create_directory(elsewhere);
+    heap->replace_log(256_KiB, elsewhere / "log");
+    put(1, "one");
+    follow();
+    BOOST_TEST(difference() == -1);
+    options.log_file = elsewhere / "log";
+    FollowerOptions replaces = how();
+    replaces.replace_deposed = true;
+    replaces.heap.log_file = options.log_file;
+    BOOST_TEST(throws(errc::busy, [&] { Follower(target, path, replaces); }));
+    TransactionalHeap promoted = std::move(*follower).promote();
+    follower.reset();
+    Replication goes_on(promoted, target, quick());
+    put(promoted, 2, "goes on");
+    BOOST_REQUIRE(goes_on.wait_replicated(promoted.last_durable(), std::chrono::seconds(60)));
+    replication.reset();
+    heap.reset();
+    BOOST_TEST(throws(errc::already_exists, [&] { Follower(target, path, replaces); }));  // nobody has told it yet
+    heap.emplace(open_only, path, options);
+    put(1, "never sent");
+    BOOST_TEST(throws(errc::fenced, [&] { Replication(*heap, target); }));
+    heap.reset();
+    const std::string aside = path.string() + ".deposed";
+    std::ofstream(elsewhere / "log.deposed") << "somebody's";
+    {
+        Follower follows(target, path, replaces);
+        BOOST_TEST(follows.wait_for(promoted.last_durable(), std::chrono::seconds(60)));
+        BOOST_TEST(get(follows.heap(), 2) == "goes on");
+    }
+    BOOST_TEST(!std::filesystem::exists(aside));
+    PersistentOptions kept = options;
+    kept.log_file = elsewhere / "log.deposed-2";
+    BOOST_TEST(get(TransactionalHeap(open_read_only, aside + "-2", kept), 1) == "never sent");
 }
 
 BOOST_AUTO_TEST_CASE(a_former_owner_that_heard_nothing_would_make_a_second_history) {

@@ -195,6 +195,16 @@ BOOST_AUTO_TEST_CASE(a_follower_is_brought_up_to_date_and_promoted) {
     BOOST_TEST(run_tool(dir, "info --json bank.tyn").json().get<std::string>("role") == "deposed");
     BOOST_TEST(run_tool(dir, "copy bank.tyn former.tyn").exit == 0);
     BOOST_TEST(run_tool(dir, "info --json former.tyn").json().get<std::string>("role") == "owner");
+    const Ran refused = run_tool(dir, "follow --once frames bank.tyn");
+    BOOST_TEST(refused.exit == 2);
+    BOOST_TEST(refused.err.find("taiyen follow --replace") != std::string::npos, refused.err);
+    BOOST_TEST(run_tool(dir, "follow --once --replace frames bank.tyn").exit == 0);
+    BOOST_TEST(run_tool(dir, "info --json bank.tyn").json().get<std::string>("role") == "follower");
+    BOOST_TEST(run_tool(dir, "info --json bank.tyn.deposed").json().get<std::string>("role") == "deposed");
+    BOOST_TEST(std::filesystem::exists(dir / "bank.tyn.deposed.log"));
+    BOOST_TEST(run_tool(dir, "follow --once --replace frames bank.tyn").exit == 0);  // a follower that goes on
+    BOOST_TEST(!std::filesystem::exists(dir / "bank.tyn.deposed-2"));
+    BOOST_TEST(run_tool(dir, "follow --once --replace frames standby.tyn").exit == 2);  // the one that is changed
     const TransactionalHeap standby(open_only, dir / "standby.tyn");
     BOOST_TEST(*standby.find<int>("later") == 8);
 }

@@ -34,6 +34,7 @@ struct FollowerOptions {
     std::chrono::milliseconds retry{1'000};  ///< between two tries while the target is away
     PersistentOptions heap{};                ///< of its files; capture, audit and durability are its own
     Progress progress{};                     ///< frames, while the file is made; on the calling thread
+    bool replace_deposed = false;  ///< a heap there that was deposed is first renamed to PATH.deposed (PATH.deposed-2, …), with all its files
 };
 
 enum class FollowerState {
