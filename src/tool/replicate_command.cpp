@@ -144,7 +144,7 @@ Exit run_replicas(const Given& given) {
         print(json);
     } else {
         print_fields({{"heap", found->heap},
-                      {"attached", counted(found->epoch, "time") + ", last from " + visible(found->host)},
+                      {"owner", visible(found->host) + ", epoch " + count_text(found->epoch)},
                       {"frames", count_text(found->first_frame) + " to " + count_text(found->last_frame)},
                       {"newest", "transaction " + count_text(found->newest.value) + ", " + time_text(found->written_at)}});
         print("\n");

@@ -127,7 +127,7 @@ BOOST_AUTO_TEST_CASE(replicas_tells_what_is_there_and_what_is_damaged) {
     BOOST_TEST(bases.front().second.get<bool>("full"));
     const Ran text = run_tool(dir, "replicas --verify frames");
     BOOST_TEST(text.exit == 0, text.err);
-    BOOST_TEST(text.out.find("attached  2 times, last from ") != std::string::npos, text.out);
+    BOOST_TEST(text.out.find(", epoch 2\n") != std::string::npos, text.out);
     BOOST_TEST(text.out.find("sound: every frame continues the one before") != std::string::npos, text.out);
     flip(dir / "frames" / "0000000000000003.frame", 300);
     const Ran damaged = run_tool(dir, "replicas --verify frames");

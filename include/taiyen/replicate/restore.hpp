@@ -53,7 +53,7 @@ struct ReplicaBase {
 struct ReplicaInfo {
     std::string heap;         ///< its uuid
     std::string host;         ///< from which machine it was attached last
-    std::uint64_t epoch = 0;  ///< how often it was attached
+    std::uint64_t epoch = 0;  ///< grows when it is attached, and when a mark of a group comes or goes
     std::uint64_t first_frame = 0;
     std::uint64_t last_frame = 0;
     Serial newest;

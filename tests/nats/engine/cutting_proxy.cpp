@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <stdexcept>
+#include <string_view>
 
 #include "nats/engine/loopback.hpp"
 
@@ -64,6 +65,11 @@ bool CuttingProxy::forward(int from, int to, std::uint64_t Fate::* left, bool& i
     const ssize_t got = ::recv(from, bytes.data(), bytes.size(), 0);
     if (got <= 0) return false;
     auto through = static_cast<std::uint64_t>(got);
+    if (hides_version_) {
+        static constexpr std::string_view told = "\"_nats.level\"";
+        for (auto at = bytes.begin();; at[1] = '-')
+            if (at = std::search(at, bytes.begin() + got, told.begin(), told.end()); at == bytes.begin() + got) break;
+    }
     bool is_over = false;
     std::chrono::milliseconds delay{0};
     {

@@ -1,6 +1,7 @@
 #pragma once
 /// CuttingProxy: between a program and a server, a wire that is cut, goes dead, or is slow, as a test says.
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <mutex>
@@ -31,6 +32,8 @@ public:
     std::string url() const { return "nats://127.0.0.1:" + std::to_string(port_); }
     /// From now on. When it has come about the wire is whole again, for new connections.
     void set_fate(const Fate& fate);
+    /// While it is set the server looks like one from before 2.11: of its version nothing gets through.
+    void hide_version(bool hidden) { hides_version_ = hidden; }
     /// How often it has been cut, or gone dead.
     unsigned cuts() const;
 
@@ -53,6 +56,7 @@ private:
     mutable std::mutex mutex_;
     Fate fate_;
     unsigned cuts_ = 0;
+    std::atomic<bool> hides_version_{false};
     std::vector<Connection> connections_;  ///< of the thread
     std::thread thread_;
 };

@@ -22,6 +22,7 @@
 #include <taiyen/nats/nats_target.hpp>
 #include <taiyen/taiyen.hpp>
 
+#include "nats/engine/cutting_proxy.hpp"
 #include "nats/engine/replicated_numbers.hpp"
 #include "scratch_directory.hpp"
 #include "throws.hpp"
@@ -277,6 +278,21 @@ BOOST_AUTO_TEST_CASE(what_is_no_such_stream_or_server_is_told_and_nothing_is_app
     BOOST_TEST(target.range().first == 4U);
     jsCtx_Destroy(context);
     natsConnection_Destroy(connection);
+}
+
+BOOST_AUTO_TEST_CASE(a_server_that_is_too_old_gets_nothing_until_there_is_a_newer_one) {
+    if (server_program().empty()) return;
+    const NatsServers server;
+    CuttingProxy proxy(server.port());
+    NatsOptions how = options_for(server);
+    how.url = proxy.url();
+    NatsTarget target(how);
+    proxy.hide_version(true);
+    BOOST_TEST(throws(errc::mismatch, [&] { target.append(1, frame_of(1, 10)); }));
+    BOOST_TEST(NatsTarget(options_for(server)).range().empty());
+    proxy.hide_version(false);
+    BOOST_TEST(target.append(1, frame_of(1, 10)));
+    BOOST_TEST((NatsTarget(options_for(server)).read(1) == frame_of(1, 10)));
 }
 
 BOOST_AUTO_TEST_CASE(a_server_that_has_refused_the_program_for_a_while_is_used_again) {
