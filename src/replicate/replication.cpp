@@ -232,6 +232,19 @@ public:
         return false;
     }
 
+    bool forget_marks(std::chrono::milliseconds patience) {
+        require_parent();
+        {
+            const std::lock_guard lock(mutex_);
+            is_forgetting_ = true;
+        }
+        wake();
+        std::unique_lock lock(mutex_);
+        changed_.wait_for(lock, within(patience), [&] { return !is_forgetting_ || is_over(); });
+        if (is_forgetting_ && is_over()) throw_over();
+        return !is_forgetting_;
+    }
+
     void make_base() {
         require_parent();
         require_no_transaction("make a base");
@@ -273,7 +286,7 @@ private:
     }
 
     // Under the mutex.
-    bool is_something_asked() const { return bases_asked_ != bases_answered_ || !keep_asked_.empty(); }
+    bool is_something_asked() const { return bases_asked_ != bases_answered_ || !keep_asked_.empty() || is_forgetting_; }
     bool is_over() const { return status_.state >= ReplicationState::fenced; }
     [[noreturn]] void throw_over() const {
         if (status_.state == ReplicationState::fenced) throw Error(errc::fenced, status_.target, status_.last_error);
@@ -359,6 +372,15 @@ private:
     }
 
     void keep_what_was_asked() {
+        if (is_to_forget()) {
+            const replicate::KeptSerials kept = shipper_.kept();
+            for (const auto& [group, serial] : kept) shipper_.keep(group, std::nullopt);
+            {
+                const std::lock_guard lock(mutex_);
+                is_forgetting_ = false;
+            }
+            changed_.notify_all();
+        }
         for (;;) {
             std::optional<std::pair<std::array<std::uint8_t, 16>, std::optional<Serial>>> asked;
             {
@@ -374,6 +396,11 @@ private:
             }
             changed_.notify_all();
         }
+    }
+
+    bool is_to_forget() const {
+        const std::lock_guard lock(mutex_);
+        return is_forgetting_;
     }
 
     void answer(std::uint64_t asked, std::exception_ptr failure) {
@@ -517,6 +544,7 @@ private:
     std::size_t expected_ = 0;  ///< so many waited when one arrived last
     bool stopping_ = false;
     Clock::time_point stop_until_;
+    bool is_forgetting_ = false;  ///< what marks of groups need
     std::uint64_t bases_asked_ = 0;
     std::uint64_t bases_answered_ = 0;
     std::exception_ptr base_failure_;
@@ -550,6 +578,7 @@ std::shared_ptr<replicate::GroupMember> replicate::GroupMemberAccess::of(const R
 Serial Replication::replicated() const { return thread_->replicated(); }
 bool Replication::wait_replicated(Serial serial, std::chrono::milliseconds patience) const { return thread_->wait_replicated(serial, patience); }
 void Replication::make_base() { thread_->make_base(); }
+bool Replication::forget_marks(std::chrono::milliseconds patience) { return thread_->forget_marks(patience); }
 ReplicationStatus Replication::status() const { return thread_->status(); }
 void Replication::stop() noexcept {
     if (thread_) thread_->stop();

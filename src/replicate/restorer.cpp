@@ -262,6 +262,10 @@ std::optional<ReplicaInfo> replica_info(ReplicationTarget& target, bool all_fram
         const auto owner = Frame(target, newest.head().epoch_frame).begin_of_body<replicate::layout::EpochBody>();
         info.host.assign(owner.host, ::strnlen(owner.host, sizeof owner.host));
     }
+    for (const auto& [group, serial] : replicate::kept_at(target, newest.head())) {
+        info.kept_from = info.groups_kept == 0 ? serial : std::min(info.kept_from, serial);
+        ++info.groups_kept;
+    }
     for (std::uint64_t number = newest.head().newest_base; number != 0 && number >= range.first;) {
         const Frame done(target, number);
         const auto body = done.begin_of_body<replicate::layout::BaseDone>();

@@ -27,6 +27,8 @@ Exit run_replicate(const Given& given) {
         ReplicationOptions how;
         how.codec = chosen<Codec>(given, "codec", {{"lz4", Codec::lz4}, {"zstd", Codec::zstd}, {"none", Codec::none}}, Codec::lz4);
         Replication replication(heap, target, how);
+        if (given.has("forget-marks") && !replication.forget_marks(std::chrono::seconds(60)))
+            throw Error(errc::unconfirmed, given.files[1], "the target has not said that it forgets the marks: " + replication.status().last_error);
         if (given.has("base")) replication.make_base();
         replication.stop();
         status = replication.status();
@@ -126,6 +128,8 @@ Exit run_replicas(const Given& given) {
             .member("heap", found->heap)
             .member("host", found->host)
             .member("epoch", found->epoch)
+            .member("groups_kept", static_cast<std::uint64_t>(found->groups_kept))
+            .member("kept_from", found->kept_from.value)
             .member("first_frame", found->first_frame)
             .member("last_frame", found->last_frame)
             .member("transaction", found->newest.value)
@@ -143,10 +147,15 @@ Exit run_replicas(const Given& given) {
         json.end_array().end_object();
         print(json);
     } else {
-        print_fields({{"heap", found->heap},
-                      {"owner", visible(found->host) + ", epoch " + count_text(found->epoch)},
-                      {"frames", count_text(found->first_frame) + " to " + count_text(found->last_frame)},
-                      {"newest", "transaction " + count_text(found->newest.value) + ", " + time_text(found->written_at)}});
+        std::vector<std::pair<std::string, std::string>> fields{
+            {"heap", found->heap},
+            {"owner", visible(found->host) + ", epoch " + count_text(found->epoch)},
+            {"frames", count_text(found->first_frame) + " to " + count_text(found->last_frame)},
+            {"newest", "transaction " + count_text(found->newest.value) + ", " + time_text(found->written_at)}};
+        if (found->groups_kept != 0)
+            fields.push_back(
+                {"marks", "of " + counted(found->groups_kept, "group") + " keep transaction " + count_text(found->kept_from.value) + " and later"});
+        print_fields(fields);
         print("\n");
         print_table(found->bases, {{"BASE", Align::right, [](const ReplicaBase& base) { return count_text(base.frame); }},
                                    {"TRANSACTION", Align::right, [](const ReplicaBase& base) { return count_text(base.serial.value); }},
@@ -170,6 +179,7 @@ Command replicate_command() {
         "heap's. A program that has the heap open replicates it itself (taiyen::Replication).",
         {"FILE", "TARGET"},
         with_target_options({{"base", "", "send all pages, so that restoring needs nothing older"},
+                             {"forget-marks", "", "keep nothing more for groups' marks, such as of a group whose target is lost"},
                              {"codec", "CODEC", "lz4 (the default), zstd or none: makes frames smaller"}}),
         "",
         run_replicate};

@@ -625,6 +625,35 @@ BOOST_AUTO_TEST_CASE(marks_are_kept_by_whoever_replicates_the_heap) {
     BOOST_TEST(restore({.mark = "kept"}).first.of[0] == 1U);
 }
 
+BOOST_AUTO_TEST_CASE(what_marks_of_a_lost_group_needed_is_trimmed_once_they_are_forgotten) {
+    ReplicationOptions how = quick();
+    how.keep = std::chrono::hours(1);
+    first_sent.reset();
+    first_sent.emplace(*first, std::make_shared<OldFrames>(targets["first"]), how);
+    make();
+    count_once();
+    (void)group->mark("kept");
+    const Serial marked = first->last_durable();
+    group.reset();
+    const auto make_bases = [&] {
+        for (int i = 0; i < 3; ++i) {
+            count_once();
+            first_sent->make_base();
+        }
+        return *replica_info(*targets["first"]);
+    };
+    const ReplicaInfo before = make_bases();
+    BOOST_TEST(before.groups_kept == 1U);
+    BOOST_TEST(before.kept_from.value == marked.value);
+    BOOST_TEST(before.bases.back().serial.value <= marked.value);
+    BOOST_TEST(first_sent->forget_marks(seconds(60)));
+    const ReplicaInfo after = make_bases();
+    BOOST_TEST(after.groups_kept == 0U);
+    BOOST_TEST(after.bases.back().serial.value > marked.value);
+    first_sent->stop();
+    BOOST_TEST(throws(errc::closed, [&] { (void)first_sent->forget_marks(seconds(60)); }));
+}
+
 BOOST_AUTO_TEST_CASE(what_marks_need_no_more_is_trimmed_and_what_newer_ones_need_is_not) {
     ReplicationOptions how = quick();
     how.keep = std::chrono::hours(1);

@@ -101,6 +101,9 @@ BOOST_AUTO_TEST_CASE(heaps_of_a_group_come_out_as_of_one_moment) {
     BOOST_TEST(marked.get<std::string>("mark") == "first");
     BOOST_TEST(marked.get_child("heaps").size() == 2U);
     BOOST_TEST(value_in("then/one.tyn") == 1);
+    BOOST_TEST(run_tool(dir, "replicas one").out.find("marks   of 1 group keep transaction 1 and later") != std::string::npos);
+    BOOST_TEST(run_tool(dir, "replicate --forget-marks one.tyn one").exit == 0);
+    BOOST_TEST(run_tool(dir, "replicas one").out.find("marks") == std::string::npos);
     for (const char* const wrong :
          {"restore --mark second shop then", "restore --group --serial 1 shop then", "restore --group one then", "restore shop never.tyn",
           "restore --group --at '2001-01-01' shop then", "replicas --group one", "replicas shop"}) {

@@ -102,6 +102,9 @@ public:
     /// Sends a base of all pages; transactions go on meanwhile, and follow behind it. Returns when the target has it. Throws: Error{scope_open}: this thread has a transaction or a ReadLock; what ended replication, what
     /// the target throws.
     void make_base();
+    /// Keeps nothing more for the marks of groups, such as of one whose own target is lost: what only they need is trimmed like the rest. Returns when the target knows it, true, or after that time.
+    /// A group that still runs says what its marks need with its next mark. Throws: what ended replication.
+    bool forget_marks(std::chrono::milliseconds patience);
     ReplicationStatus status() const;
     /// Sends what is durable by now, for at most `close_timeout`, and ends the thread; commits wait for this machine alone from then on. What wasn't sent follows when the heap is attached again.
     /// Requires: this thread has no transaction and no ReadLock.

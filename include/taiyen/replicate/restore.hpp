@@ -59,6 +59,8 @@ struct ReplicaInfo {
     Serial newest;
     std::chrono::system_clock::time_point written_at;  ///< of the newest frame
     std::vector<ReplicaBase> bases;                    ///< newest first
+    std::size_t groups_kept = 0;                       ///< so many groups have marks
+    Serial kept_from;                                  ///< the oldest transaction that they need
 };
 
 /// Nothing: no frame is there. With `all_frames`, every frame is read and compared with the one before it. Throws: Error{corrupt}; what the target throws.
