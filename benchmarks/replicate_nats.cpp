@@ -144,10 +144,10 @@ public:
         how.codec = codec;
         replication_.emplace(heap_, target_, how);
     }
-    /// MB per second, as they went.
-    double send_for(std::chrono::milliseconds time) {
+    /// MB per second of that many transactions, as they went.
+    double send(std::size_t count) {
         target_->away = true;
-        bench::commits(heap_, counters_, time);
+        for (std::size_t i = 0; i < count; ++i) bench::commit_one(heap_, counters_, 0, random_);
         const taiyen::Serial last = taiyen::ReadLock(heap_).serial();
         heap_.wait_durable(last);
         const taiyen::Serial there = replication_->replicated();
@@ -167,6 +167,7 @@ public:
 private:
     taiyen::TransactionalHeap heap_;
     bench::Counted& counters_;
+    bench::Random random_{1};
     std::shared_ptr<CountedTarget> target_;
     std::optional<taiyen::Replication> replication_;
 };
@@ -175,6 +176,7 @@ void shipping(const bench::Options& options, const std::filesystem::path& folder
     RawPublisher raw(options.text("--url"), fresh_name("raw"), static_cast<unsigned>(options.number("--replicas")));
     const std::size_t frame_bytes = options.number("--frame-kib") << 10U;
     const std::vector<char> bytes(frame_bytes, 'x');
+    const std::size_t count = options.quick() ? 100'000 : options.number("--transactions");
     taiyen::set_report_handler([](const taiyen::Incident&) noexcept {});
     Shipped plain(options, folder / "plain.tyn", taiyen::Codec::none);
     Shipped packed(options, folder / "packed.tyn", taiyen::Codec::lz4);
@@ -188,8 +190,7 @@ void shipping(const bench::Options& options, const std::filesystem::path& folder
         return static_cast<double>(sent) / bench::microseconds_since(start);
     };
     const std::vector<bench::Samples> samples = bench::interleave(
-        options.rounds(),
-        {{"published", publish}, {"plain", [&] { return plain.send_for(time); }}, {"packed", [&] { return packed.send_for(time); }}});
+        options.rounds(), {{"published", publish}, {"plain", [&] { return plain.send(count); }}, {"packed", [&] { return packed.send(count); }}});
     plain.stop();
     packed.stop();
     std::printf("What has to be sent, sent: frames of %zu KiB, in messages of %zu KiB that are in flight together\n", frame_bytes >> 10U,
@@ -291,6 +292,7 @@ int main(int argc, char** argv) {
             {{"--url", "nats://127.0.0.1:4222", "of the servers, with commas between them; they run already"},
              {"--replicas", "1", "how many of them keep a stream"},
              {"--frame-kib", "1024", "of transactions in a frame"},
+             {"--transactions", "1000000", "that are sent at once: 56 MB"},
              {"--milliseconds", "1000", "of each round"}},
             bench::Processors::all);
         return run(options);

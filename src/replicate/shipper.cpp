@@ -52,37 +52,43 @@ void Shipper::note_covered(FrameHead& head) const {
 
 void Shipper::append(FrameKind kind, std::span<const std::span<const std::byte>> body, const FrameHead& like) {
     append_pending();
-    make_pending(kind, body, like);
+    pending_.emplace(made(kind, body, like));
     append_pending();
 }
 
-/// Behind the frame that is on its way.
-void Shipper::make_pending(FrameKind kind, std::span<const std::span<const std::byte>> body, const FrameHead& like) {
+Shipper::Pending Shipper::made(FrameKind kind, std::span<const std::span<const std::byte>> body, const FrameHead& like) {
     if (before_frame) before_frame();
     FrameHead head = like;
     head.kind = kind;
     for (const auto& piece : body) head.bytes_since_base += piece.size();
     if (kind == FrameKind::base_done && is_base_full_) head.bytes_since_base = 0;
     std::vector<std::byte> bytes = packer_.pack(encode(head, body));
-    append_pending();
-    pending_.emplace(Pending{head, std::move(bytes)});
+    return {head, std::move(bytes)};
 }
 
-/// `append_pending` says what has become of it.
-void Shipper::send_pending() {
-    if (!pending_) return;
-    if (pending_->bytes.size() < flight_bytes_min) return append_pending();
+/// Behind the frame that is on its way. `append_pending` says what has become of it.
+void Shipper::send(Pending next) {
+    const std::optional<Pending> before = settle_pending();  // its memory goes when the next one is on its way
+    pending_.emplace(std::move(next));
+    if (pending_->bytes.size() >= flight_bytes_min) take_off();
+    if (before && after_frame) after_frame();
+    if (!flight_.valid()) append_pending();
+}
+
+void Shipper::take_off() {
     try {
         flight_ = std::async(std::launch::async, [this] { return target_.append(pending_->head.number, pending_->bytes); });
-    } catch (const std::system_error&) {  // there is no thread for it
-        append_pending();
-    }
+    } catch (const std::system_error&) {}  // there is no thread for it
 }
 
 bool Shipper::is_pending_there() { return flight_.valid() ? flight_.get() : target_.append(pending_->head.number, pending_->bytes); }
 
 void Shipper::append_pending() {
-    if (!pending_) return;
+    if (settle_pending() && after_frame) after_frame();
+}
+
+std::optional<Shipper::Pending> Shipper::settle_pending() {
+    if (!pending_) return std::nullopt;
     bytes_sent_ += pending_->bytes.size();
     while (!is_pending_there()) {
         if (planted(Bug::refused_appended_anyway)) {
@@ -115,8 +121,7 @@ void Shipper::append_pending() {
         is_base_lost_ = are_frames_lost_ = false;
         if (is_base_full_) full_base_written_at_ = last_.written_at;
     }
-    pending_.reset();
-    if (after_frame) after_frame();
+    return std::exchange(pending_, std::nullopt);
 }
 
 void Shipper::throw_fenced() {
@@ -365,8 +370,9 @@ bool Shipper::scan_to(const GroupLog::Point& end) {
             batch.last = last;
             expected = last + 1;
             if (batch.body.size() >= frame_bytes_) {
-                make_pending(batch);
-                send_pending();
+                if (hold_->is_lost()) return false;
+                send(made(batch));
+                batch.clear();
             }
         }
         return last < end.serial.value;
@@ -383,13 +389,12 @@ bool Shipper::scan_to(const GroupLog::Point& end) {
     }
     append_pending();
     if (hold_->is_lost()) return false;
-    make_pending(batch);
+    if (batch.records != 0) pending_.emplace(made(batch));
     append_pending();
     return is_whole && (shipped_ >= end.serial || planted(Bug::gap_shipped_over));
 }
 
-void Shipper::make_pending(Batch& batch) {
-    if (batch.records == 0 || hold_->is_lost()) return;
+Shipper::Pending Shipper::made(Batch& batch) {
     const log::layout::GroupHead group{batch.records, 0};
     std::memcpy(batch.body.data(), &group, sizeof group);
     FrameHead head = next_head();
@@ -397,8 +402,7 @@ void Shipper::make_pending(Batch& batch) {
     head.last_serial = batch.last;
     note_covered(head);
     const std::array pieces{std::span<const std::byte>(batch.body)};
-    make_pending(FrameKind::records, pieces, head);
-    batch = {};
+    return made(FrameKind::records, pieces, head);
 }
 
 // ---- bases

@@ -79,6 +79,15 @@ private:
         std::uint64_t last = 0;
         std::uint32_t records = 0;
         std::vector<std::byte> body;
+        /// Its memory stays.
+        void clear() {
+            body.clear();
+            records = 0;
+        }
+    };
+    struct Pending {
+        FrameHead head;
+        std::vector<std::byte> bytes;
     };
     log::GroupLog& log() const { return *service_.shared_log(); }
     Frame newest_frame(std::uint64_t number);
@@ -87,11 +96,15 @@ private:
     std::string host_of(const FrameHead& head) const;
     /// Also what an earlier call has left.
     void append(FrameKind kind, std::span<const std::span<const std::byte>> body, const FrameHead& like);
-    void make_pending(FrameKind kind, std::span<const std::span<const std::byte>> body, const FrameHead& like);
-    void make_pending(Batch& batch);
-    void send_pending();
+    /// Behind the frame that is on its way.
+    Pending made(FrameKind kind, std::span<const std::span<const std::byte>> body, const FrameHead& like);
+    Pending made(Batch& batch);
+    void send(Pending next);
+    void take_off();
     bool is_pending_there();
     void append_pending();
+    /// The same, but for `after_frame`; returns the frame that is there now.
+    std::optional<Pending> settle_pending();
     template <class F>
     void with_lost_frames(F&& step);
     FrameHead next_head() const { return successor(pending_ ? pending_->head : last_, heap_.files().table().heap()); }
@@ -132,10 +145,6 @@ private:
     std::uint64_t bytes_sent_ = 0;
     std::uint64_t base_bytes_ = 0;  ///< of the one that is sent
     std::chrono::steady_clock::time_point base_begun_;
-    struct Pending {
-        FrameHead head;
-        std::vector<std::byte> bytes;
-    };
     std::optional<Pending> pending_;             ///< appended, or about to be, but whether it is there is not known
     std::unique_ptr<log::GroupLog::Hold> hold_;  ///< null: what comes next isn't in the log, or nobody knows where
     log::RingStart at_;                          ///< a group of the log; all before it was shipped
