@@ -11,6 +11,7 @@
 #include <taiyen/base/report.hpp>
 
 #include "base/demangle.hpp"
+#include "base/planted.hpp"
 #include "base/sanitizers.hpp"
 #include "base/sentence.hpp"
 #include "heap/scratch.hpp"
@@ -140,6 +141,12 @@ bool HeapCore::begins_block(const void* address) const {
 
 void HeapCore::note_type(std::string_view name, std::string_view fingerprint) {
     type_notes_.note(name, fingerprint);
+    const auto lock = lock_engine();
+    type_notes_.write_into(engine());
+}
+
+void HeapCore::note_shape(std::string_view fingerprint, std::string_view encoded) {
+    type_notes_.note_shape(fingerprint, encoded);
     const auto lock = lock_engine();
     type_notes_.write_into(engine());
 }
@@ -282,12 +289,20 @@ std::optional<NamedObject> find_named(const HeapCore& core, std::string_view nam
     return NamedObject{reinterpret_cast<void*>(core.ranges().durable + root->object.value), root->bytes, root->count, root->fingerprint};
 }
 
-void add_named(HeapCore& core, std::string_view name, const NamedObject& object) {
+void add_named(HeapCore& core, std::string_view name, const NamedObject& object, std::string_view shape) {
     core.check_changeable();
     const auto lock = core.lock_engine();
+    if (Engine::is_shape_name(name))
+        throw Error(errc::invalid_argument, core.path(), "names that begin like that are the heap's own; take another one");
     if (core.engine().find_root(name)) throw_name_taken(core, name);
     TAIYEN_CHECK(in_durable(core, object.object));
     const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(object.object) - core.ranges().durable;
+    if (!shape.empty() && core.engine().shape_of(object.fingerprint) != shape) {
+        if (planted(Bug::shape_behind_name))
+            core.type_notes().note_shape(object.fingerprint, shape);
+        else
+            core.engine().set_shape(object.fingerprint, shape);
+    }
     core.engine().add_root({std::string(name), object.fingerprint, HeapOffset{offset}, object.bytes, object.count});
 }
 
@@ -324,6 +339,18 @@ void settle_type(HeapCore& core, std::string_view name, std::string_view stored,
     const TypeMatch match = match_types(stored, asked);
     if (!accept || match != TypeMatch::inside) check_type(core, name, stored, asked);
     if (match == TypeMatch::inside ? accept : match == TypeMatch::unsaid && asked.size() > stored.size()) core.note_type(name, asked);
+}
+
+void settle_shape(HeapCore& core, std::string_view fingerprint, std::string_view shape) {
+    if (core.type_notes().is_shape_known(fingerprint)) return;
+    {
+        const auto lock = core.lock_engine();
+        if (core.engine().shape_of(fingerprint) == shape) {
+            core.type_notes().set_shape_known(fingerprint);
+            return;
+        }
+    }
+    core.note_shape(fingerprint, shape);
 }
 
 bool was_looked_at(const HeapCore& core, std::string_view name) { return core.type_notes().was_looked_at(name); }

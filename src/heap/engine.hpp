@@ -177,6 +177,16 @@ public:
     bool retype_root(std::string_view name, std::string_view fingerprint);
     std::vector<Root> roots() const;
 
+    // Shapes of the types of named objects (src/shape/FORMAT.md), one for each fingerprint. They lie in the root directory, take no block, and stay when names go.
+    /// Nothing: there is none. What is returned may be anything. Throws: Error{corrupt}.
+    std::optional<std::string> shape_of(std::string_view fingerprint) const;
+    /// Throws: HeapFull, Error{corrupt}: some of it may be there, which counts as nothing.
+    void set_shape(std::string_view fingerprint, std::string_view encoded);
+    /// All of them, in the form of roots without objects: for `add_root` and `add_first_roots` of another heap.
+    std::vector<Root> shapes() const;
+    /// Whether a root's name is kept for shapes.
+    static bool is_shape_name(std::string_view name) noexcept;
+
     /// Bytes of the range were changed from outside (undo, rollback, replay): drops the volatile hints about it; re-reads super block fields.
     void forget(HeapOffset offset, ByteCount length);
     /// How often it was told so.

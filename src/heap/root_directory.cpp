@@ -3,7 +3,11 @@
 #include <algorithm>
 #include <cstring>
 
+#include <taiyen/base/check.hpp>
+#include <taiyen/shape/shape.hpp>
+
 #include "base/checksum.hpp"
+#include "base/sentence.hpp"
 
 namespace taiyen::heap {
 
@@ -32,6 +36,17 @@ constexpr std::uint32_t slots_for(std::uint64_t bytes) { return static_cast<std:
 constexpr std::uint64_t arena_begin(std::uint32_t slots) { return sizeof(DirectoryHead) + std::uint64_t{slots} * sizeof(DirectorySlot); }
 constexpr std::uint32_t slots_usable(std::uint32_t slots) { return slots / 4 * 3; }
 constexpr std::uint64_t run_bytes_max = std::uint64_t{1} << 31U;
+
+/// No program's own: a name may begin with a zero, but not go on like that.
+constexpr std::string_view shape_mark("\0shape ", 7);
+
+/// The name of one part of the shape. Part of the format.
+std::string shape_name(std::string_view fingerprint, std::size_t part) {
+    std::string name(shape_mark);
+    const std::uint64_t hash = checksum(std::as_bytes(std::span(fingerprint)), shape_mark.size());
+    for (unsigned shift = 64; shift != 0;) name += "0123456789abcdef"[hash >> (shift -= 4) & 15U];
+    return name + ' ' + std::to_string(part);
+}
 
 void require_storable(const Root& root) {
     if (root.name.empty() || root.name.size() > RootDirectory::name_bytes_max)
@@ -93,7 +108,7 @@ std::optional<Root> RootDirectory::find(std::string_view name) const {
     return Root{std::string(entry.name), std::string(entry.fingerprint), {entry.entry->object}, entry.entry->bytes, entry.entry->count};
 }
 
-std::vector<Root> RootDirectory::all() const {
+std::vector<Root> RootDirectory::those(bool shapes) const {
     std::vector<Root> roots;
     const auto found = table();
     if (!found) return roots;
@@ -103,7 +118,8 @@ std::vector<Root> RootDirectory::all() const {
         const View entry = view(*found, found->slots[index].entry);
         length += entry.length;
         if (length > found->bytes) throw_corrupt(found->offset, "entries of the root directory overlap");
-        roots.push_back({std::string(entry.name), std::string(entry.fingerprint), {entry.entry->object}, entry.entry->bytes, entry.entry->count});
+        if (is_shape(entry.name) == shapes)
+            roots.push_back({std::string(entry.name), std::string(entry.fingerprint), {entry.entry->object}, entry.entry->bytes, entry.entry->count});
     }
     std::sort(roots.begin(), roots.end(), [](const Root& a, const Root& b) { return a.name < b.name; });
     return roots;
@@ -254,6 +270,49 @@ bool RootDirectory::retype(std::string_view name, std::string_view fingerprint) 
     return true;
 }
 
+bool RootDirectory::is_shape(std::string_view name) noexcept { return name.starts_with(shape_mark); }
+
+std::optional<std::string> RootDirectory::shape(std::string_view fingerprint) const {
+    auto part = find(shape_name(fingerprint, 0));
+    if (!part) return std::nullopt;
+    std::string text = std::move(part->fingerprint);
+    // `bytes` is nothing that a part has; `count` says how many there are.
+    for (std::uint64_t i = 1; i < part->count; ++i) {
+        const auto more = find(shape_name(fingerprint, i));
+        if (!more || more->count != part->count || text.size() >= shape_bytes_max) return std::nullopt;
+        text += more->fingerprint;
+    }
+    return text;
+}
+
+void RootDirectory::set_shape(std::string_view fingerprint, std::string_view encoded) {
+    const std::size_t parts = (encoded.size() + fingerprint_bytes_max - 1) / fingerprint_bytes_max;
+    TAIYEN_CHECK(parts != 0 && encoded.size() <= shape_bytes_max);
+    for (std::size_t i = 0; remove(shape_name(fingerprint, i)); ++i) {}
+    for (std::size_t i = 0; i < parts; ++i)
+        add({shape_name(fingerprint, i), std::string(encoded.substr(i * fingerprint_bytes_max, fingerprint_bytes_max)), {}, 0, parts});
+}
+
+void RootDirectory::check_shapes(std::vector<Damage>& damages, std::size_t limit) const {
+    for (const Root& first : shapes()) {
+        if (damages.size() >= limit) return;
+        if (!first.name.ends_with(" 0")) continue;
+        std::string text = first.fingerprint;
+        const std::string stem = first.name.substr(0, first.name.size() - 1);
+        for (std::uint64_t i = 1; i < first.count && text.size() < shape_bytes_max; ++i) {
+            const auto more = find(stem + std::to_string(i));
+            if (!more) break;
+            text += more->fingerprint;
+        }
+        try {
+            Shape::decode(std::as_bytes(std::span(text)));
+        } catch (const Error& error) {
+            if (error.code() == errc::unsupported_version) continue;  // of a newer library
+            damages.push_back({{pages_.super().directory}, sentence_of(error)});
+        }
+    }
+}
+
 void RootDirectory::check(std::vector<Damage>& damages, std::size_t limit) const {
     try {
         const auto found = table();
@@ -274,6 +333,7 @@ void RootDirectory::check(std::vector<Damage>& damages, std::size_t limit) const
         }
         if (damages.size() < limit && (live != found->head->live || used != found->head->used_slots))
             damages.push_back({{found->offset}, "the root directory's counts differ from its slots"});
+        if (damages.empty()) check_shapes(damages, limit);
     } catch (const Error& error) {
         if (damages.size() < limit) damages.push_back({{error.offset()}, error.what()});
     }

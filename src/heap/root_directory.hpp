@@ -19,6 +19,7 @@ class RootDirectory {
 public:
     static constexpr ByteCount name_bytes_max = 1024;
     static constexpr ByteCount fingerprint_bytes_max = 4096;
+    static constexpr ByteCount shape_bytes_max = 128 * 1024;
 
     RootDirectory(const Span& span, PageMap& pages, Runs& runs) : span_(span), pages_(pages), runs_(runs) {}
 
@@ -31,7 +32,17 @@ public:
     bool move(std::string_view name, HeapOffset object);
     /// The object of that name has that fingerprint now. The entry is written anew; what was in its place stays unused until the directory is rewritten, as after `remove`.
     bool retype(std::string_view name, std::string_view fingerprint);
-    std::vector<Root> all() const;
+    /// Without the shapes of types.
+    std::vector<Root> all() const { return those(false); }
+
+    // Shapes of types: entries under names that no program gives, in as many parts as they need.
+    /// As it was stored; nothing if there is none, or not all of it.
+    std::optional<std::string> shape(std::string_view fingerprint) const;
+    /// From now on the shape of the type with that fingerprint.
+    void set_shape(std::string_view fingerprint, std::string_view encoded);
+    /// The entries, as `add` and `add_first` take them.
+    std::vector<Root> shapes() const { return those(true); }
+    static bool is_shape(std::string_view name) noexcept;
     /// Appends what is wrong.
     void check(std::vector<Damage>& damages, std::size_t limit) const;
 
@@ -60,6 +71,8 @@ private:
     /// Writes an entry behind all others, without a slot; returns where.
     std::uint32_t write(const Table& table, const layout::DirectoryEntry& entry, std::string_view name, std::string_view fingerprint);
     bool has_room(const Table& table, std::uint64_t length) const { return table.bytes - table.head->arena_end >= length; }
+    std::vector<Root> those(bool shapes) const;
+    void check_shapes(std::vector<Damage>& damages, std::size_t limit) const;
     void append(const Table& table, const Root& root, std::uint32_t hash);
     void append(const Table& table, const layout::DirectoryEntry& entry, std::string_view name, std::string_view fingerprint, std::uint32_t hash);
 

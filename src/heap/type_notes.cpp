@@ -14,6 +14,23 @@ void TypeNotes::note(std::string_view name, std::string_view fingerprint) {
     waiting_.store(true, std::memory_order_release);
 }
 
+void TypeNotes::note_shape(std::string_view fingerprint, std::string_view encoded) {
+    const std::lock_guard lock(mutex_);
+    shapes_.insert_or_assign(std::string(fingerprint), std::string(encoded));
+    known_shapes_.emplace(fingerprint);
+    waiting_.store(true, std::memory_order_release);
+}
+
+bool TypeNotes::is_shape_known(std::string_view fingerprint) const {
+    const std::lock_guard lock(mutex_);
+    return known_shapes_.contains(fingerprint);
+}
+
+void TypeNotes::set_shape_known(std::string_view fingerprint) {
+    const std::lock_guard lock(mutex_);
+    known_shapes_.emplace(fingerprint);
+}
+
 bool TypeNotes::is_noted(std::string_view name, std::string_view fingerprint) const {
     const std::lock_guard lock(mutex_);
     const auto found = fingerprints_.find(name);
@@ -31,6 +48,13 @@ void TypeNotes::write_waiting(Engine& engine) noexcept {
             if (match == TypeMatch::unsaid || match == TypeMatch::inside) engine.retype_root(name, fingerprint);
         } catch (const std::exception&) {
             // No room: the entry stays as it is, which costs nothing but this look in each process.
+        }
+    }
+    for (const auto& [fingerprint, encoded] : shapes_) {
+        try {
+            if (engine.shape_of(fingerprint) != encoded) engine.set_shape(fingerprint, encoded);
+        } catch (const std::exception&) {
+            // The same.
         }
     }
 }

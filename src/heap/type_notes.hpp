@@ -1,6 +1,6 @@
 #pragma once
 /// TypeNotes: what is known of the types of an open heap's named objects beyond what its entries say: fingerprints that are to replace them at a moment when the heap may be
-/// changed, and the containers whose keys were found.
+/// changed, shapes of their types that are to be stored then, and the containers whose keys were found.
 ///
 /// Volatile. Thread rule: safe; `write_into` changes the engine, and obeys its rule.
 
@@ -21,6 +21,11 @@ public:
     /// The object's fingerprint is to become this one, which is told by programs whose types lie in memory as those of its entry do.
     void note(std::string_view name, std::string_view fingerprint);
     bool is_noted(std::string_view name, std::string_view fingerprint) const;
+    /// The shape of the type with that fingerprint is to become this one.
+    void note_shape(std::string_view fingerprint, std::string_view encoded);
+    /// Whether the type's shape was looked at since the heap was opened. What is noted is, too.
+    bool is_shape_known(std::string_view fingerprint) const;
+    void set_shape_known(std::string_view fingerprint);
     /// Writes what was noted since the last call, as far as there is room. What is taken back with what it is written with is noted again by the next process.
     void write_into(Engine& engine) noexcept {
         if (waiting_.load(std::memory_order_acquire)) [[unlikely]]
@@ -35,6 +40,8 @@ private:
 
     mutable std::mutex mutex_;
     std::map<std::string, std::string, std::less<>> fingerprints_;
+    std::map<std::string, std::string, std::less<>> shapes_;
+    std::set<std::string, std::less<>> known_shapes_;
     std::set<std::string, std::less<>> looked_at_;
     std::atomic<bool> waiting_ = false;
 };

@@ -1,6 +1,9 @@
 #include <taiyen/inspect/objects.hpp>
 
 #include <algorithm>
+#include <span>
+
+#include <taiyen/base/error.hpp>
 
 #include "inspect/type_text.hpp"
 #include "inspect/volatile_access.hpp"
@@ -11,10 +14,24 @@ namespace taiyen {
 
 namespace {
 
+std::optional<Shape> shape_of(const heap::Engine& engine, const heap::Root& root) {
+    const std::optional<std::string> stored = engine.shape_of(root.fingerprint);
+    if (!stored) return std::nullopt;
+    try {
+        Shape shape = Shape::decode(std::as_bytes(std::span(*stored)));
+        return shape.nodes.front().bytes == root.bytes ? std::optional(std::move(shape)) : std::nullopt;
+    } catch (const Error&) {
+        return std::nullopt;
+    }
+}
+
 std::vector<StoredObject> by_name(const heap::Engine& engine) {
     std::vector<StoredObject> objects;
-    for (heap::Root& root : engine.roots())
-        objects.push_back({std::move(root.name), inspect::type_text(root.fingerprint), root.fingerprint, root.object.value, root.bytes, root.count});
+    for (heap::Root& root : engine.roots()) {
+        std::optional<Shape> shape = shape_of(engine, root);
+        objects.push_back({std::move(root.name), inspect::type_text(root.fingerprint), root.fingerprint, root.object.value, root.bytes, root.count,
+                           std::move(shape)});
+    }
     std::sort(objects.begin(), objects.end(), [](const StoredObject& a, const StoredObject& b) { return a.name < b.name; });
     return objects;
 }

@@ -102,6 +102,7 @@ void NewPlaces::add_names(const HeapView& old) {
         root.object.value = root.object.value - block->offset.value + place_of(block->offset.value);
         engine_->add_root(root);
     }
+    for (const heap::Root& shape : old.engine.shapes()) engine_->add_root(shape);
 }
 
 }  // namespace taiyen::transfer

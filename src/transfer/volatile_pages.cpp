@@ -20,9 +20,11 @@ VolatilePages::VolatilePages(const VolatileHeap& heap) {
     core_ = core;
     const std::vector<heap::Root> roots = [&] {
         const auto lock = core->lock_engine();
-        return core_->engine().roots();
+        std::vector<heap::Root> all = core_->engine().roots();
+        names_ = all.size();
+        for (heap::Root& shape : core_->engine().shapes()) all.push_back(std::move(shape));
+        return all;
     }();
-    names_ = roots.size();
     places_.emplace(core->blocks(), roots, core->ranges().durable_bytes, path_);
     survey_.emplace(places_->span(), core->ranges().durable_bytes);
     survey_->visit([&](const heap::PagesInUse& pages) {

@@ -103,4 +103,46 @@ BOOST_AUTO_TEST_CASE(a_full_heap_refuses_a_root_and_stays_whole) {
     BOOST_TEST(damage_text(engine) == "");
 }
 
+BOOST_AUTO_TEST_CASE(shapes_of_types_lie_in_the_directory_and_are_no_names) {
+    SpanMemory memory(1_MiB);
+    TestHost host;
+    Engine::format(memory.base(), 1_MiB, host);
+    Engine engine(memory.base(), 1_MiB, host);
+    engine.add_root({"part", "type", {4096}, 0, 1});
+    BOOST_TEST(!engine.shape_of("type"));
+    const std::string small(100, 's');
+    const std::string large(10'000, 'l');
+    engine.set_shape("type", large);
+    engine.set_shape("other type", small);
+    BOOST_TEST((engine.shape_of("type") == large));
+    BOOST_TEST((engine.shape_of("other type") == small));
+    BOOST_TEST(engine.roots().size() == 1U);
+    BOOST_TEST(engine.shapes().size() == 4U);
+    engine.set_shape("type", small);
+    BOOST_TEST((engine.shape_of("type") == small));
+    BOOST_TEST(engine.shapes().size() == 2U);
+    engine.set_shape("type", large);
+    // Names that grow the directory, which is rewritten.
+    for (int i = 0; i < 500; ++i) engine.add_root({"name " + std::to_string(i), "type", {4096}, 0, 1});
+    BOOST_TEST((engine.shape_of("type") == large));
+    BOOST_TEST(engine.roots().size() == 501U);
+    for (const Root& shape : engine.shapes()) BOOST_TEST(Engine::is_shape_name(shape.name));
+    BOOST_TEST(!Engine::is_shape_name(std::string("\0shade 1", 8)));
+    // A part is lost: there is no shape.
+    for (const Root& shape : engine.shapes())
+        if (shape.name.ends_with(" 1")) engine.remove_root(shape.name);
+    BOOST_TEST(!engine.shape_of("type"));
+    BOOST_TEST((engine.shape_of("other type") == small));
+}
+
+BOOST_AUTO_TEST_CASE(shapes_that_are_no_shapes_are_damage) {
+    SpanMemory memory(1_MiB);
+    TestHost host;
+    Engine::format(memory.base(), 1_MiB, host);
+    Engine engine(memory.base(), 1_MiB, host);
+    BOOST_TEST(engine.check().empty());
+    engine.set_shape("type", "no shape");
+    BOOST_TEST(engine.check().size() == 1U);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

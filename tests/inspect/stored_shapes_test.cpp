@@ -1,0 +1,285 @@
+// A heap keeps the shape of each type that has a name in it: from when to when, and wherever the heap goes.
+
+#include <boost/test/unit_test.hpp>
+
+#include <taiyen/taiyen.hpp>
+
+#include "heap/core.hpp"
+#include "scratch_directory.hpp"
+#include "throws.hpp"
+
+namespace stored_shapes_test {
+struct Part {
+    taiyen::string name;
+    taiyen::vector<taiyen::string> tags;
+    double weight = 0;
+};
+}  // namespace stored_shapes_test
+
+template <>
+struct taiyen::pointers_of<stored_shapes_test::Part> {
+    template <class Visit>
+    static void describe(stored_shapes_test::Part& part, Visit visit) {
+        visit(part.name, part.tags);
+    }
+};
+
+namespace stored_shapes_test {
+using namespace taiyen;
+
+using Parts = taiyen::map<taiyen::string, Part>;
+
+/// What the heap says of the name's type.
+template <class Heap>
+std::optional<Shape> shape_in(const Heap& heap, const std::string& name) {
+    for (StoredObject& object : stored_objects(heap))
+        if (object.name == name) return std::move(object.shape);
+    BOOST_FAIL("no " << name);
+    return std::nullopt;
+}
+template <class Heap>
+bool is_known(const Heap& heap) {
+    return shape_in(heap, "parts") == shape_of<Parts>();
+}
+
+std::size_t shapes_in(const ArchiveHeap& heap) { return heap.core()->engine().shapes().size(); }
+
+PersistentOptions small() {
+    PersistentOptions options;
+    options.capacity = 8_MiB;
+    return options;
+}
+
+/// As a program left it that knew nothing of shapes.
+template <class Heap>
+void make_shapeless(const std::string& path) {
+    Heap heap(create_only, path, small());
+    const auto fill = [&] {
+        Parts& parts = *heap.template make<Parts>();
+        parts["bolt"].weight = 1;
+        heap::add_named(*heap.core(), "parts", {&parts, sizeof parts, 1, stl::fingerprint<Parts>()});
+    };
+    if constexpr (std::is_same_v<Heap, TransactionalHeap>) {
+        transact(heap, fill);
+    } else {
+        fill();
+        heap.snapshot();
+    }
+}
+
+BOOST_AUTO_TEST_SUITE(stored_shapes)
+
+BOOST_AUTO_TEST_CASE(a_name_brings_the_shape_of_its_type) {
+    const ScratchDirectory directory;
+    const std::string path = directory / "a.tyn";
+    {
+        ArchiveHeap heap(create_only, path, small());
+        heap.construct<Parts>("parts")["bolt"].weight = 1;
+        heap.construct<int>("number");
+        BOOST_TEST(is_known(heap));
+        heap.snapshot();
+    }
+    const ArchiveHeap heap(open_read_only, path);
+    BOOST_TEST(is_known(heap));
+    BOOST_TEST(shape_in(heap, "number")->type() == "int32_t");
+    BOOST_TEST(shape_in(heap, "parts")->text() ==
+               "map<string, stored_shapes_test::Part>, 56 bytes\n"
+               "stored_shapes_test::Part, 80 bytes\n"
+               "  0 name: string\n"
+               "  40 tags: vector<string>\n"
+               "  72 weight: double\n");
+    BOOST_TEST(stored_objects(heap).size() == 2U);
+    BOOST_TEST(heap.verify().ok());
+    BOOST_TEST(find_leaks(heap).leaks.empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_type_has_one_shape_however_many_names_and_objects_it_has) {
+    const ScratchDirectory directory;
+    ArchiveHeap heap(create_only, directory / "a.tyn", small());
+    for (int i = 0; i < 50; ++i) heap.construct<Parts>("parts " + std::to_string(i));
+    for (int i = 0; i < 50; ++i) heap.make<Part>();
+    BOOST_TEST(shapes_in(heap) == 1U);
+    for (int i = 0; i < 50; ++i) heap.destroy<Parts>("parts " + std::to_string(i));
+    BOOST_TEST(stored_objects(heap).empty());
+    heap.construct<Parts>("parts");
+    BOOST_TEST(shapes_in(heap) == 1U);
+    BOOST_TEST(is_known(heap));
+}
+
+BOOST_AUTO_TEST_CASE(a_heap_of_before_gets_the_shape_with_the_next_save_of_a_program_that_has_the_type) {
+    const ScratchDirectory directory;
+    const std::string path = directory / "a.tyn";
+    make_shapeless<ArchiveHeap>(path);
+    {
+        const ArchiveHeap heap(open_read_only, path);
+        BOOST_TEST(heap.find<Parts>("parts")->at("bolt").weight == 1);
+        BOOST_TEST(!shape_in(heap, "parts"));
+    }
+    {
+        ArchiveHeap heap(open_only, path, small());
+        heap.find<Parts>("parts");
+        BOOST_TEST(!shape_in(heap, "parts"));  // finding changes nothing
+    }
+    {
+        ArchiveHeap heap(open_only, path, small());
+        heap.find<Parts>("parts");
+        heap.snapshot();
+    }
+    const ArchiveHeap heap(open_read_only, path);
+    BOOST_TEST(is_known(heap));
+    BOOST_TEST(heap.find<Parts>("parts")->at("bolt").weight == 1);
+}
+
+BOOST_AUTO_TEST_CASE(a_heap_of_before_gets_the_shape_with_the_next_transaction) {
+    const ScratchDirectory directory;
+    const std::string path = directory / "a.tyn";
+    make_shapeless<TransactionalHeap>(path);
+    {
+        TransactionalHeap heap(open_only, path, small());
+        heap.find<Parts>("parts");
+        BOOST_TEST(!shape_in(heap, "parts"));
+        transact(heap, [&] { heap.find<Parts>("parts")->at("bolt").weight = 2; });
+        BOOST_TEST(is_known(heap));
+    }
+    const TransactionalHeap heap(open_read_only, path);
+    BOOST_TEST(is_known(heap));
+}
+
+BOOST_AUTO_TEST_CASE(a_shape_that_says_something_else_is_replaced_once) {
+    const ScratchDirectory directory;
+    const std::string path = directory / "a.tyn";
+    {
+        ArchiveHeap heap(create_only, path, small());
+        heap.construct<Parts>("parts");
+        heap.core()->engine().set_shape(stl::fingerprint<Parts>(), stl::encoded_shape<Part>());  // as if a field had another name
+        heap.snapshot();
+    }
+    {
+        ArchiveHeap heap(open_only, path, small());
+        BOOST_TEST(!shape_in(heap, "parts"));  // another size than the object's
+        heap.find<Parts>("parts");
+        heap.snapshot();
+        BOOST_TEST(is_known(heap));
+        BOOST_TEST(shapes_in(heap) == 1U);
+    }
+    const ArchiveHeap heap(open_read_only, path);
+    BOOST_TEST(is_known(heap));
+}
+
+BOOST_AUTO_TEST_CASE(what_is_taken_back_takes_its_shape_along) {
+    const ScratchDirectory directory;
+    {
+        TransactionalHeap heap(create_only, directory / "t.tyn", small());
+        {
+            Transaction transaction(heap);
+            heap.construct<Parts>("parts");
+            transaction.rollback();
+        }
+        BOOST_TEST(shapes_in(heap) == 0U);
+        transact(heap, [&] { heap.construct<Parts>("parts"); });
+        BOOST_TEST(is_known(heap));
+    }
+    SnapshotHeap heap(create_only, directory / "s.tyn", small());
+    heap.attach_undo();
+    {
+        UndoScope scope(heap, "part");
+        heap.construct<Parts>("parts");
+        scope.commit();
+    }
+    BOOST_REQUIRE(heap.undo());
+    BOOST_TEST(shapes_in(heap) == 0U);
+    BOOST_REQUIRE(heap.redo());
+    BOOST_TEST(is_known(heap));
+}
+
+BOOST_AUTO_TEST_CASE(it_goes_wherever_the_heap_goes) {
+    const ScratchDirectory directory;
+    ArchiveHeap heap(create_only, directory / "a.tyn", small());
+    for (int i = 0; i < 100; ++i) heap.make<Part>();
+    heap.construct<Parts>("parts")["bolt"].tags.emplace_back("steel");
+    heap.snapshot();
+    const std::vector<std::byte> stream = compress(heap);
+    CompactOptions compaction;
+    compaction.types.add<Parts>();
+    compact(heap, compaction);
+    BOOST_TEST(is_known(heap));
+    heap.snapshot();
+    heap.close();
+    {
+        const ArchiveHeap compacted(open_read_only, directory / "a.tyn");
+        BOOST_TEST(is_known(compacted));
+    }
+    for (const bool elsewhere : {false, true})
+        for (const HeapKind kind : {HeapKind::archive, HeapKind::snapshot, HeapKind::transactional}) {
+            const std::string path = directory / ("b" + std::to_string(static_cast<int>(kind)) + (elsewhere ? "e" : "") + ".tyn");
+            ExpandOptions options;
+            options.kind = kind;
+            if (elsewhere) {
+                options.address = 0x3a80'0000'0000;
+                options.defragment = Defragment::by_reachability;
+                options.pointers.types.add<Parts>();
+            }
+            expand(std::span(stream), path, options);
+            const ArchiveHeap expanded(open_read_only, path);
+            BOOST_TEST(is_known(expanded));
+            BOOST_TEST(expanded.find<Parts>("parts")->at("bolt").tags.size() == 1U);
+            BOOST_TEST(expanded.verify().ok());
+        }
+}
+
+BOOST_AUTO_TEST_CASE(volatile_heaps_have_them_too_and_take_them_into_files) {
+    const ScratchDirectory directory;
+    std::vector<std::byte> stream;
+    {
+        VolatileHeap heap;
+        heap.construct<Parts>("parts")["bolt"].weight = 3;
+        BOOST_TEST(is_known(heap));
+        ExpandOptions elsewhere;
+        elsewhere.address = 0x3c80'0000'0000;
+        elsewhere.pointers.types.add<Parts>();
+        convert(heap, directory / "a.tyn", elsewhere);
+        const ArchiveHeap converted(open_read_only, directory / "a.tyn");
+        BOOST_TEST(is_known(converted));
+        BOOST_TEST(stored_objects(converted).size() == 1U);
+        stream = compress(heap);
+    }
+    VolatileExpandOptions options;
+    options.address = 0x3b80'0000'0000;
+    options.pointers.types.add<Parts>();
+    const ExpandedVolatile again = expand_volatile(std::span(stream), options);
+    BOOST_TEST(is_known(again.heap));
+}
+
+BOOST_AUTO_TEST_CASE(a_damaged_shape_is_told_and_hides_nothing_else) {
+    const ScratchDirectory directory;
+    const std::string path = directory / "a.tyn";
+    {
+        ArchiveHeap heap(create_only, path, small());
+        heap.construct<Parts>("parts")["bolt"].weight = 1;
+        std::string damaged = stl::encoded_shape<Parts>();
+        damaged[damaged.size() / 2] ^= 1;
+        heap.core()->engine().set_shape(stl::fingerprint<Parts>(), damaged);
+        heap.snapshot();
+        BOOST_TEST(!shape_in(heap, "parts"));
+        const Report report = heap.verify();
+        BOOST_TEST(!report.ok());
+        BOOST_TEST(report.findings.front().what.find("the shape of a stored type is damaged") != std::string::npos);
+    }
+    ArchiveHeap heap(open_only, path, small());
+    BOOST_TEST(heap.find<Parts>("parts")->at("bolt").weight == 1);
+    heap.snapshot();
+    BOOST_TEST(is_known(heap));
+    BOOST_TEST(heap.verify().ok());
+}
+
+BOOST_AUTO_TEST_CASE(names_of_shapes_are_no_programs) {
+    const ScratchDirectory directory;
+    ArchiveHeap heap(create_only, directory / "a.tyn", small());
+    BOOST_TEST(test::throws(errc::invalid_argument, [&] { heap.construct<int>(std::string_view("\0shape 1", 8)); }));
+    heap.construct<int>(std::string_view("\0shaped", 7));
+    BOOST_TEST(stored_objects(heap).size() == 1U);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace stored_shapes_test
