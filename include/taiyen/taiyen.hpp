@@ -53,6 +53,7 @@
 #include <taiyen/replicate/restore.hpp>
 #include <taiyen/shape/describe.hpp>
 #include <taiyen/shape/shape.hpp>
+#include <taiyen/shape/shape_kind.hpp>
 #include <taiyen/stl/allocator.hpp>
 #include <taiyen/stl/containers.hpp>
 #include <taiyen/stl/declared.hpp>

@@ -9,12 +9,14 @@
 #include <taiyen/base/check.hpp>
 #include <taiyen/base/error.hpp>
 #include <taiyen/base/report.hpp>
+#include <taiyen/shape/detail/builder.hpp>
 
 #include "base/demangle.hpp"
 #include "base/planted.hpp"
 #include "base/sanitizers.hpp"
 #include "base/sentence.hpp"
 #include "heap/scratch.hpp"
+#include "shape/encoding.hpp"
 #include "vm/address_space.hpp"
 
 namespace taiyen::heap {
@@ -289,7 +291,7 @@ std::optional<NamedObject> find_named(const HeapCore& core, std::string_view nam
     return NamedObject{reinterpret_cast<void*>(core.ranges().durable + root->object.value), root->bytes, root->count, root->fingerprint};
 }
 
-void add_named(HeapCore& core, std::string_view name, const NamedObject& object, std::string_view shape) {
+void add_named(HeapCore& core, std::string_view name, const NamedObject& object, shape::TypeShape* type) {
     core.check_changeable();
     const auto lock = core.lock_engine();
     if (Engine::is_shape_name(name))
@@ -297,13 +299,10 @@ void add_named(HeapCore& core, std::string_view name, const NamedObject& object,
     if (core.engine().find_root(name)) throw_name_taken(core, name);
     TAIYEN_CHECK(in_durable(core, object.object));
     const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(object.object) - core.ranges().durable;
-    if (!shape.empty() && core.engine().shape_of(object.fingerprint) != shape) {
-        if (planted(Bug::shape_behind_name))
-            core.type_notes().note_shape(object.fingerprint, shape);
-        else
-            core.engine().set_shape(object.fingerprint, shape);
-    }
-    core.engine().add_root({std::string(name), object.fingerprint, HeapOffset{offset}, object.bytes, object.count});
+    std::string_view shape;
+    if (type != nullptr && shape::is_wanted(shape::encoded(*type), core.engine().shape_of(object.fingerprint))) shape = shape::encoded(*type);
+    if (planted(Bug::shape_behind_name) && !shape.empty()) core.type_notes().note_shape(object.fingerprint, std::exchange(shape, {}));
+    core.engine().add_root({std::string(name), object.fingerprint, HeapOffset{offset}, object.bytes, object.count}, shape);
 }
 
 bool remove_named(HeapCore& core, std::string_view name) {
@@ -341,16 +340,24 @@ void settle_type(HeapCore& core, std::string_view name, std::string_view stored,
     if (match == TypeMatch::inside ? accept : match == TypeMatch::unsaid && asked.size() > stored.size()) core.note_type(name, asked);
 }
 
-void settle_shape(HeapCore& core, std::string_view fingerprint, std::string_view shape) {
-    if (core.type_notes().is_shape_known(fingerprint)) return;
-    {
-        const auto lock = core.lock_engine();
-        if (core.engine().shape_of(fingerprint) == shape) {
-            core.type_notes().set_shape_known(fingerprint);
-            return;
-        }
+void settle_shape(HeapCore& core, shape::TypeShape& type, std::string_view fingerprint) {
+    TypeNotes& notes = core.type_notes();
+    if (notes.is_shape_settled(type.number.load(std::memory_order_relaxed))) [[likely]]
+        return;
+    try {
+        const bool is_wanted = [&] {
+            const auto lock = core.lock_engine();
+            return shape::is_wanted(shape::encoded(type), core.engine().shape_of(fingerprint));
+        }();
+        if (is_wanted) core.note_shape(fingerprint, shape::encoded(type));
+    } catch (const Error&) {
+        // The directory is damaged where shapes lie, which is nothing to whoever looks for the object.
     }
-    core.note_shape(fingerprint, shape);
+    static std::atomic<std::uint32_t> last_type = 0;
+    std::uint32_t number = 0;
+    if (const std::uint32_t next = last_type.fetch_add(1, std::memory_order_relaxed) + 1; type.number.compare_exchange_strong(number, next))
+        number = next;
+    notes.set_shape_settled(number);
 }
 
 bool was_looked_at(const HeapCore& core, std::string_view name) { return core.type_notes().was_looked_at(name); }

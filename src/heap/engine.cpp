@@ -453,10 +453,10 @@ std::optional<Root> Engine::find_root(std::string_view name) const {
     return state_->directory.find(name);
 }
 
-void Engine::add_root(const Root& root) {
+void Engine::add_root(const Root& root, std::string_view shape) {
     state_->require_writable();
     state_->prove_directory();
-    state_->directory.add(root);
+    state_->directory.add(root, shape);
 }
 
 void Engine::add_first_roots(const std::vector<Root>& roots) {
@@ -496,6 +496,8 @@ void Engine::set_shape(std::string_view fingerprint, std::string_view encoded) {
 }
 
 std::vector<Root> Engine::shapes() const { return state_->directory.shapes(); }
+
+std::vector<Damage> Engine::bad_shapes() const { return state_->directory.bad_shapes(); }
 
 bool Engine::is_shape_name(std::string_view name) noexcept { return RootDirectory::is_shape(name); }
 

@@ -5,6 +5,7 @@
 #include <taiyen/heap/detail/access.hpp>
 
 #include "heap/engine.hpp"
+#include "shape/encoding.hpp"
 
 namespace taiyen::heap {
 
@@ -17,18 +18,7 @@ void TypeNotes::note(std::string_view name, std::string_view fingerprint) {
 void TypeNotes::note_shape(std::string_view fingerprint, std::string_view encoded) {
     const std::lock_guard lock(mutex_);
     shapes_.insert_or_assign(std::string(fingerprint), std::string(encoded));
-    known_shapes_.emplace(fingerprint);
     waiting_.store(true, std::memory_order_release);
-}
-
-bool TypeNotes::is_shape_known(std::string_view fingerprint) const {
-    const std::lock_guard lock(mutex_);
-    return known_shapes_.contains(fingerprint);
-}
-
-void TypeNotes::set_shape_known(std::string_view fingerprint) {
-    const std::lock_guard lock(mutex_);
-    known_shapes_.emplace(fingerprint);
 }
 
 bool TypeNotes::is_noted(std::string_view name, std::string_view fingerprint) const {
@@ -52,7 +42,7 @@ void TypeNotes::write_waiting(Engine& engine) noexcept {
     }
     for (const auto& [fingerprint, encoded] : shapes_) {
         try {
-            if (engine.shape_of(fingerprint) != encoded) engine.set_shape(fingerprint, encoded);
+            if (shape::is_wanted(encoded, engine.shape_of(fingerprint))) engine.set_shape(fingerprint, encoded);
         } catch (const std::exception&) {
             // The same.
         }

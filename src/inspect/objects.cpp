@@ -1,6 +1,7 @@
 #include <taiyen/inspect/objects.hpp>
 
 #include <algorithm>
+#include <map>
 #include <span>
 
 #include <taiyen/base/error.hpp>
@@ -14,21 +15,24 @@ namespace taiyen {
 
 namespace {
 
-std::optional<Shape> shape_of(const heap::Engine& engine, const heap::Root& root) {
-    const std::optional<std::string> stored = engine.shape_of(root.fingerprint);
-    if (!stored) return std::nullopt;
+std::shared_ptr<const Shape> shape_of(const heap::Engine& engine, const std::string& fingerprint) {
+    const std::optional<std::string> stored = engine.shape_of(fingerprint);
+    if (!stored) return nullptr;
     try {
-        Shape shape = Shape::decode(std::as_bytes(std::span(*stored)));
-        return shape.nodes.front().bytes == root.bytes ? std::optional(std::move(shape)) : std::nullopt;
+        return std::make_shared<const Shape>(Shape::decode(std::as_bytes(std::span(*stored))));
     } catch (const Error&) {
-        return std::nullopt;
+        return nullptr;
     }
 }
 
 std::vector<StoredObject> by_name(const heap::Engine& engine) {
     std::vector<StoredObject> objects;
+    std::map<std::string, std::shared_ptr<const Shape>> shapes;
     for (heap::Root& root : engine.roots()) {
-        std::optional<Shape> shape = shape_of(engine, root);
+        const auto [found, is_new] = shapes.try_emplace(root.fingerprint);
+        if (is_new) found->second = shape_of(engine, root.fingerprint);
+        std::shared_ptr<const Shape> shape = found->second;
+        if (shape != nullptr && shape->nodes.front().bytes != root.bytes) shape = nullptr;
         objects.push_back({std::move(root.name), inspect::type_text(root.fingerprint), root.fingerprint, root.object.value, root.bytes, root.count,
                            std::move(shape)});
     }

@@ -209,6 +209,23 @@ std::string encode(const Shape& shape) {
     return text;
 }
 
+bool is_wanted(std::string_view encoded, const std::optional<std::string>& stored) {
+    if (!stored) return true;
+    if (*stored == encoded) return false;
+    const auto known = [](const Shape& shape) {
+        std::size_t count = 0;
+        for (const ShapeNode& node : shape.nodes) count += node.kind == ShapeKind::opaque ? 0 : 1 + node.parts.size();
+        return count;
+    };
+    const Shape fresh = Shape::decode(std::as_bytes(std::span(encoded)));
+    try {
+        const Shape old = Shape::decode(std::as_bytes(std::span(*stored)));
+        return old.nodes.front().bytes != fresh.nodes.front().bytes || known(old) < known(fresh);
+    } catch (const Error& error) {
+        return error.code() != errc::unsupported_version;
+    }
+}
+
 void seal(std::span<std::byte> bytes) {
     EncodedHead head{};
     std::memcpy(&head, bytes.data(), sizeof head);

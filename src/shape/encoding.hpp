@@ -3,8 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include <taiyen/shape/shape.hpp>
 
@@ -25,6 +27,9 @@ inline constexpr std::uint16_t version = 1;
 inline constexpr std::size_t name_bytes_max = 255;
 
 std::string encode(const Shape& shape);
+/// Whether a type's shape is to take the place of what is stored: nothing, what can't be read, the shape of something of another size, or one that says less. So programs that know more and less of a type don't
+/// overwrite each other's, and neither do those that only call its fields otherwise. What a newer library wrote stays.
+bool is_wanted(std::string_view encoded, const std::optional<std::string>& stored);
 /// Gives the head the length and the checksum of what lies behind it. Requires: there is room for a head.
 void seal(std::span<std::byte> bytes);
 

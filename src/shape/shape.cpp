@@ -11,6 +11,7 @@ constexpr unsigned type_depth_max = 24;
 
 /// "N4shop4PartE" is shop::Part; what is more than a name in namespaces stays as it is.
 std::string plain_name(const std::string& mangled) {
+    if (mangled == "v") return "void";
     std::string_view rest = mangled;
     const bool is_nested = rest.starts_with('N');
     if (is_nested) rest.remove_prefix(1);
@@ -94,16 +95,31 @@ public:
     }
 
 private:
-    void type(std::uint32_t index, unsigned depth = 0) {
+    /// `declarator`: what stands behind it in a declaration, as of arrays and pointers.
+    void type(std::uint32_t index, unsigned depth = 0, const std::string& declarator = {}) {
         if (depth == type_depth_max || text_.size() > type_bytes_max) {
             text_ += "…";
             return;
         }
         const ShapeNode& node = nodes_[index];
+        if (node.kind == ShapeKind::array) {
+            const std::string held = declarator.starts_with('*') ? "(" + declarator + ")" : declarator;
+            type(node.parts.front().node, depth + 1, held + "[" + std::to_string(node.count) + "]");
+        } else if (node.kind == ShapeKind::pointer && !node.distances) {
+            type(node.parts.front().node, depth + 1, "*" + declarator);
+        } else {
+            plain(node, depth);
+            text_ += declarator;
+        }
+    }
+
+    /// Neither an array nor a pointer.
+    void plain(const ShapeNode& node, unsigned depth) {
         switch (node.kind) {
             case ShapeKind::opaque:
             case ShapeKind::enumeration:
-            case ShapeKind::structure: text_ += node.name == "v" ? "void" : printable(plain_name(node.name)); return;
+            case ShapeKind::structure:
+            case ShapeKind::other_container: text_ += printable(plain_name(node.name)); return;
             case ShapeKind::boolean: text_ += "bool"; return;
             case ShapeKind::signed_integer: number("int", node); return;
             case ShapeKind::unsigned_integer: number("uint", node); return;
@@ -114,19 +130,7 @@ private:
                 else
                     number("char", node);
                 return;
-            case ShapeKind::array:
-                type(node.parts.front().node, depth + 1);
-                text_.append("[").append(std::to_string(node.count)).append("]");
-                return;
-            case ShapeKind::pointer:
-                if (node.distances) {
-                    text_ += "offset_ptr";
-                    arguments(node, depth);
-                } else {
-                    type(node.parts.front().node, depth + 1);
-                    text_ += "*";
-                }
-                return;
+            case ShapeKind::pointer: text_ += "offset_ptr"; return arguments(node, depth);
             case ShapeKind::bit_vector: text_ += word_of(node.kind); return;
             case ShapeKind::string:
                 if (const ShapeNode& character = nodes_[node.parts.front().node]; character.kind == ShapeKind::character && character.bytes == 1) {
@@ -134,7 +138,6 @@ private:
                     return;
                 }
                 break;
-            case ShapeKind::other_container: text_ += printable(plain_name(node.name)); return;
             default: break;
         }
         text_ += word_of(node.kind);

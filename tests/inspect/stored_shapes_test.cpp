@@ -2,6 +2,7 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <taiyen/shape/detail/builder.hpp>
 #include <taiyen/taiyen.hpp>
 
 #include "heap/core.hpp"
@@ -31,15 +32,16 @@ using Parts = taiyen::map<taiyen::string, Part>;
 
 /// What the heap says of the name's type.
 template <class Heap>
-std::optional<Shape> shape_in(const Heap& heap, const std::string& name) {
+std::shared_ptr<const Shape> shape_in(const Heap& heap, const std::string& name) {
     for (StoredObject& object : stored_objects(heap))
         if (object.name == name) return std::move(object.shape);
     BOOST_FAIL("no " << name);
-    return std::nullopt;
+    return nullptr;
 }
 template <class Heap>
 bool is_known(const Heap& heap) {
-    return shape_in(heap, "parts") == shape_of<Parts>();
+    const auto shape = shape_in(heap, "parts");
+    return shape != nullptr && *shape == shape_of<Parts>();
 }
 
 std::size_t shapes_in(const ArchiveHeap& heap) { return heap.core()->engine().shapes().size(); }
@@ -145,13 +147,13 @@ BOOST_AUTO_TEST_CASE(a_heap_of_before_gets_the_shape_with_the_next_transaction) 
     BOOST_TEST(is_known(heap));
 }
 
-BOOST_AUTO_TEST_CASE(a_shape_that_says_something_else_is_replaced_once) {
+BOOST_AUTO_TEST_CASE(a_shape_of_something_else_is_replaced_once) {
     const ScratchDirectory directory;
     const std::string path = directory / "a.tyn";
     {
         ArchiveHeap heap(create_only, path, small());
         heap.construct<Parts>("parts");
-        heap.core()->engine().set_shape(stl::fingerprint<Parts>(), stl::encoded_shape<Part>());  // as if a field had another name
+        heap.core()->engine().set_shape(stl::fingerprint<Parts>(), stl::encoded_shape<Part>());
         heap.snapshot();
     }
     {
@@ -250,7 +252,98 @@ BOOST_AUTO_TEST_CASE(volatile_heaps_have_them_too_and_take_them_into_files) {
     BOOST_TEST(is_known(again.heap));
 }
 
-BOOST_AUTO_TEST_CASE(a_damaged_shape_is_told_and_hides_nothing_else) {
+/// Two programs that open the heap one after the other: one knows a class that the other only names.
+BOOST_AUTO_TEST_CASE(a_shape_is_replaced_by_one_that_says_more_and_by_no_other) {
+    const ScratchDirectory directory;
+    const std::string path = directory / "a.tyn";
+    const auto with = [](auto tell) {
+        shape::Builder builder;
+        const std::uint32_t root = builder.enter(typeid(Parts*).name(), ShapeKind::structure, sizeof(Parts), 8).node;
+        const std::uint32_t pointer = builder.enter("PP4Told", ShapeKind::pointer, 8, 8).node;
+        builder.part(root, "told", 0, pointer);
+        builder.part(pointer, {}, 0, builder.mention("P4Told"));
+        tell(builder);
+        return builder.encoded();
+    };
+    const std::string less = with([](shape::Builder&) {});
+    const std::string more = with([](shape::Builder& builder) {
+        const std::uint32_t told = builder.enter("P4Told", ShapeKind::structure, 4, 4).node;
+        builder.part(told, "other", 0, builder.enter("Pi", ShapeKind::signed_integer, 4, 4).node);
+    });
+    const std::string renamed = with([](shape::Builder& builder) {
+        const std::uint32_t told = builder.enter("P4Told", ShapeKind::structure, 4, 4).node;
+        builder.part(told, "new_name", 0, builder.enter("Pi", ShapeKind::signed_integer, 4, 4).node);
+    });
+    const std::string fingerprint = stl::fingerprint<Parts>();
+    ArchiveHeap(create_only, path, small()).snapshot();
+    const auto open_with = [&](const std::string& shape) {
+        ArchiveHeap heap(open_only, path, small());
+        shape::TypeShape type{nullptr, &shape};
+        heap::settle_shape(*heap.core(), type, fingerprint);
+        heap.snapshot();
+        return *heap.core()->engine().shape_of(fingerprint);
+    };
+    BOOST_TEST((open_with(less) == less));
+    BOOST_TEST((open_with(more) == more));
+    BOOST_TEST((open_with(less) == more));
+    BOOST_TEST((open_with(renamed) == more));
+    BOOST_TEST((open_with(more) == more));
+}
+
+/// What restores, converts, compresses and rebases refuses a heap that is damaged.
+BOOST_AUTO_TEST_CASE(a_shape_that_cannot_be_read_keeps_no_heap_from_travelling) {
+    const ScratchDirectory directory;
+    ArchiveHeap heap(create_only, directory / "a.tyn", small());
+    heap.construct<Parts>("parts")["bolt"].weight = 1;
+    heap.core()->engine().set_shape(stl::fingerprint<Parts>(), "no shape");
+    heap.core()->engine().add_root({std::string("\0shape 0123456789abcdef 3", 25), "a part of what is not there", {}, 0, 5});
+    heap.snapshot();
+    BOOST_TEST(heap.core()->engine().check().empty());
+    const Report report = heap.verify();
+    BOOST_TEST(report.ok());
+    BOOST_TEST(report.findings.size() == 2U);
+    for (const Finding& finding : report.findings) BOOST_TEST((finding.severity == Severity::note));
+    const std::vector<std::byte> stream = compress(heap);
+    ExpandOptions options;
+    options.address = 0x3a80'0000'0000;
+    options.defragment = Defragment::by_reachability;
+    options.pointers.types.add<Parts>();
+    expand(std::span(stream), directory / "b.tyn", options);
+    const ArchiveHeap expanded(open_read_only, directory / "b.tyn");
+    BOOST_TEST(expanded.find<Parts>("parts")->at("bolt").weight == 1);
+}
+
+struct Page {
+    double numbers[512];
+};
+
+/// The names of a full heap and their shapes find the room that they had.
+BOOST_AUTO_TEST_CASE(a_full_heap_travels_with_the_shapes_of_its_types) {
+    const ScratchDirectory directory;
+    PersistentOptions options;
+    options.capacity = 1_MiB;
+    ArchiveHeap heap(create_only, directory / "a.tyn", options);
+    heap.construct<Parts>("parts");
+    heap.core()->engine().set_shape(stl::fingerprint<Page>(), std::string(60'000, 'x'));
+    try {
+        while (true) heap.make<Page>();
+    } catch (const HeapFull&) {}
+    try {
+        while (true) heap.make<double>();
+    } catch (const HeapFull&) {}
+    heap.snapshot();
+    const std::vector<std::byte> stream = compress(heap);
+    ExpandOptions elsewhere;
+    elsewhere.address = 0x3a80'0000'0000;
+    elsewhere.defragment = Defragment::by_reachability;
+    elsewhere.pointers.types.add<Parts>();
+    expand(std::span(stream), directory / "b.tyn", elsewhere);
+    const ArchiveHeap expanded(open_read_only, directory / "b.tyn");
+    BOOST_TEST(expanded.find<Parts>("parts") != nullptr);
+    BOOST_TEST(expanded.verify().ok());
+}
+
+BOOST_AUTO_TEST_CASE(a_damaged_shape_is_noted_and_hides_nothing_else) {
     const ScratchDirectory directory;
     const std::string path = directory / "a.tyn";
     {
@@ -262,14 +355,16 @@ BOOST_AUTO_TEST_CASE(a_damaged_shape_is_told_and_hides_nothing_else) {
         heap.snapshot();
         BOOST_TEST(!shape_in(heap, "parts"));
         const Report report = heap.verify();
-        BOOST_TEST(!report.ok());
+        BOOST_TEST(report.ok());
+        BOOST_REQUIRE(!report.findings.empty());
+        BOOST_TEST((report.findings.front().severity == Severity::note));
         BOOST_TEST(report.findings.front().what.find("the shape of a stored type is damaged") != std::string::npos);
     }
     ArchiveHeap heap(open_only, path, small());
     BOOST_TEST(heap.find<Parts>("parts")->at("bolt").weight == 1);
     heap.snapshot();
     BOOST_TEST(is_known(heap));
-    BOOST_TEST(heap.verify().ok());
+    BOOST_TEST(heap.verify().findings.empty());
 }
 
 BOOST_AUTO_TEST_CASE(names_of_shapes_are_no_programs) {

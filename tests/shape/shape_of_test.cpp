@@ -113,7 +113,6 @@ BOOST_AUTO_TEST_CASE(unordered_containers_say_whether_nodes_hold_hashes) {
     using Number = taiyen::unordered_set<int, std::hash<int>>;
     BOOST_TEST(keeps(Text()) == stl::iterates_hashes<Text::iterator>);
     BOOST_TEST(!keeps(Number()));
-    BOOST_TEST(keeps(std::unordered_set<std::string>()));
 }
 
 BOOST_AUTO_TEST_CASE(a_class_is_opaque_until_it_describes_itself) {
@@ -135,13 +134,12 @@ BOOST_AUTO_TEST_CASE(a_class_is_opaque_until_it_describes_itself) {
 BOOST_AUTO_TEST_CASE(what_pointers_lead_to_may_be_anything) {
     const Shape shape = shape_of_type<shape_test::Pointers>();
     const auto target_of = [&](std::string_view name) { return shape.nodes.at(shape.nodes.at(field(shape, name).node).parts.front().node); };
-    BOOST_TEST((target_of("foreign").kind == ShapeKind::structure));
-    BOOST_TEST(target_of("foreign").parts.size() == 5U);
-    BOOST_TEST((target_of("abstract").kind == ShapeKind::opaque));
-    BOOST_TEST((target_of("allocator_only").kind == ShapeKind::structure));
-    BOOST_TEST((target_of("referring").kind == ShapeKind::opaque));
-    BOOST_TEST((target_of("either").kind == ShapeKind::opaque));
-    BOOST_TEST(target_of("nothing").bytes == 0U);
+    for (const char* const name : {"foreign", "abstract", "allocator_only", "referring", "either", "nothing"}) {
+        BOOST_TEST((target_of(name).kind == ShapeKind::opaque), name);
+        BOOST_TEST(target_of(name).bytes == 0U);
+    }
+    BOOST_TEST((target_of("told").kind == ShapeKind::structure));
+    BOOST_TEST(target_of("told").parts.size() == 3U);
     BOOST_TEST(shape.type(field(shape, "nothing").node) == "void*");
     BOOST_TEST(shape.type(field(shape, "text").node) == "char*");
     BOOST_TEST(shape.type(field(shape, "twice").node) == "shape_test::Pointers**");

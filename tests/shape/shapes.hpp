@@ -140,6 +140,7 @@ struct Pointers {
     void* nothing;
     const char* text;
     Pointers** twice;
+    Told* told;
     int Foreign::* member;
 };
 

@@ -125,7 +125,7 @@ T* find(heap::HeapCore& core, std::string_view name, bool accept = false) {
     if (!found) return nullptr;
     const std::string asked = fingerprint<T>();
     if (found->fingerprint != asked) heap::settle_type(core, name, found->fingerprint, asked, accept);
-    heap::settle_shape(core, asked, encoded_shape<T>());
+    heap::settle_shape(core, type_shape<T>, asked);
     auto* const object = static_cast<T*>(found->object);
     if (!accept) check_keys(core, name, *object);
     return object;
@@ -144,7 +144,7 @@ T& construct(heap::HeapCore& core, std::string_view name, A&&... arguments) {
             heap::deallocate(object);
         }
     } undo{core, make_for<T>(core, name, std::forward<A>(arguments)...)};
-    heap::add_named(core, name, {undo.object, sizeof(T), 1, fingerprint<T>()}, encoded_shape<T>());
+    heap::add_named(core, name, {undo.object, sizeof(T), 1, fingerprint<T>()}, &type_shape<T>);
     return *std::exchange(undo.object, nullptr);
 }
 

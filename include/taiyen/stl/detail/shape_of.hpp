@@ -1,7 +1,8 @@
 #pragma once
-/// The shape of a stored type, as the compiler knows it: fields of aggregates with their names, elements of containers, and so on, as deep as types go.
+/// The shape of a stored type, as the compiler knows it: fields of aggregates with their names, elements of containers, and so on, as deep as types lie within each other.
 ///
-/// Kinds, names and types come from the compiler; the encoded text is put together once in a process, when it is first asked for. GCC and Clang give the same.
+/// What pointers lead to is told by its name, unless it lies in place somewhere in the same shape, too, or is a class with TAIYEN_DESCRIBE that is no template: nothing else of it has to be complete, or could be.
+/// Kinds, names and types come from the compiler; the encoded text is put together once in a process, when it is first asked for.
 
 #include <cstddef>
 #include <cstdint>
@@ -31,15 +32,46 @@ inline constexpr bool describes_itself = requires(FieldProbe probe) { T::taiyen_
 template <class T>
 inline constexpr bool described_outside = requires(FieldProbe probe) { taiyen_describe(shape::Described<T>(), probe); };
 
+/// Whether all of them can be looked at. Wrappers are asked by their arguments: to ask for the size of `pair<int, Forward>` is an error.
+template <class... T>
+consteval bool are_complete(Types<T...>);
 template <class T>
 consteval bool is_complete_object() {
-    if constexpr (std::is_object_v<T>)
-        return requires { sizeof(T); };
-    else
+    if constexpr (!std::is_object_v<T>)
         return false;
+    else if constexpr (Members<T, Types<>>::known)
+        return are_complete(typename Members<T, Types<>>::List());
+    else
+        return requires { sizeof(T); };
 }
 template <class T>
 inline constexpr bool complete_object = is_complete_object<T>();
+template <class... T>
+consteval bool are_complete(Types<T...>) {
+    return (complete_object<std::remove_cv_t<T>> && ...);
+}
+
+/// Whether its name has template arguments, which asking for more than the name could bring to life.
+template <class T>
+consteval bool is_of_template() {
+    const std::string_view name = spelled<T>();
+    return name.substr(0, name.find_first_of(";]")).find('<') != std::string_view::npos;
+}
+
+/// Whether what a pointer leads to is looked into, too.
+template <class T>
+consteval bool is_told_behind_pointers() {
+    if constexpr (std::is_class_v<T>) {
+        if constexpr (!is_of_template<T>()) {
+            if constexpr (complete_object<T>) return describes_itself<T> || described_outside<T>;
+        }
+        return false;
+    } else if constexpr (std::is_array_v<T>) {
+        return is_told_behind_pointers<std::remove_cv_t<std::remove_all_extents_t<T>>>();
+    } else {
+        return std::is_scalar_v<T>;
+    }
+}
 
 /// A name of a class template without its arguments and inline namespaces.
 consteval std::string_view template_name(std::string_view spelling, std::string_view space) {
@@ -78,7 +110,7 @@ consteval ShapeKind kind_of_container() {
     const std::string_view in_taiyen = template_name(spelled<C>(), "taiyen::");
     for (const Known& known : of_taiyen)
         if (known.name == in_taiyen) return known.kind;
-    return complete_object<typename C::value_type> ? ShapeKind::other_container : ShapeKind::opaque;
+    return ShapeKind::other_container;
 }
 
 /// Whether nodes hold their keys' hashes, of libstdc++'s iterators of hash tables.
@@ -88,7 +120,7 @@ template <template <class, bool, bool> class Iterator, class Value, bool constan
 inline constexpr bool iterates_hashes<Iterator<Value, constant, cached>> = cached;
 
 template <class T>
-inline constexpr bool is_distance_pointer = spelled<T>().starts_with("boost::interprocess::offset_ptr<");
+inline constexpr bool is_distance_pointer = spelled<T>().starts_with("boost::interprocess::offset_ptr<") && sizeof(T) == sizeof(void*);
 
 // No object of this name is anywhere: only addresses of its members are told apart, by the compiler.
 #if defined(__clang__)
@@ -103,8 +135,12 @@ struct Pretended {
 template <class T>
 extern Pretended<T> pretended;
 
+template <std::size_t N>
+struct Addresses {
+    const volatile void* of[N];
+};
 struct AddressesOf {
-    constexpr auto operator()(auto&... member) const { return std::tuple(std::addressof(member)...); }
+    constexpr auto operator()(auto&... member) const { return Addresses<sizeof...(member)>{{std::addressof(member)...}}; }
 };
 
 template <auto address>
@@ -112,30 +148,24 @@ consteval const char* spelled_address() {
     return __PRETTY_FUNCTION__;
 }
 
-/// The last identifier of "[with auto address = (& …::name)]" or "[address = &….name]".
-consteval std::string_view last_identifier(std::string_view text) {
-    while (text.ends_with(']') || text.ends_with(')')) text.remove_suffix(1);
-    const auto is_inside = [](char c) {
-        return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || static_cast<unsigned char>(c) >= 0x80;
-    };
-    std::size_t begin = text.size();
-    while (begin != 0 && is_inside(text[begin - 1])) --begin;
-    return text.substr(begin);
-}
-
+/// Not so of what is read and copied to be bound: bit-fields, members of packed classes, volatile ones. Tested as a constant, since only that shows it.
 template <class T, std::size_t N>
 consteval bool has_addressable_members() {
-    return !std::is_same_v<decltype(with_members<N>(pretended<T>.value, AddressesOf())), Unusable>;
+    if constexpr (std::is_same_v<decltype(with_members<N>(pretended<T>.value, AddressesOf())), Unusable>)
+        return false;
+    else
+        return requires { typename std::bool_constant<(static_cast<void>(with_members<N>(pretended<T>.value, AddressesOf())), true)>; };
 }
 
 template <std::size_t N>
-struct MemberNames {
-    std::string_view name[N];
+struct MemberTexts {
+    const char* of[N];
 };
+/// The compiler's texts for the addresses of the members, whose names they end with.
 template <class T, std::size_t... I>
-consteval MemberNames<sizeof...(I)> member_names(std::index_sequence<I...>) {
+consteval MemberTexts<sizeof...(I)> member_texts(std::index_sequence<I...>) {
     constexpr auto addresses = with_members<sizeof...(I)>(pretended<T>.value, AddressesOf());
-    return {{last_identifier(spelled_address<std::get<I>(addresses)>())...}};
+    return {{spelled_address<addresses.of[I]>()...}};
 }
 #if defined(__clang__)
 #pragma clang diagnostic pop
@@ -143,18 +173,21 @@ consteval MemberNames<sizeof...(I)> member_names(std::index_sequence<I...>) {
 
 template <class T>
 consteval bool is_open_aggregate() {
-    if constexpr (std::is_aggregate_v<T> && !std::is_polymorphic_v<T> && !std::is_union_v<T>) {
+    if constexpr (std::is_aggregate_v<T> && !std::is_polymorphic_v<T> && layout_tag<T> == 0) {
         constexpr std::size_t count = bound_members<T>();
         if constexpr (count != 0) return has_addressable_members<T, count>();
     }
     return false;
 }
 
+template <class... T>
+consteval bool have_reference(Types<T...>) {
+    return (std::is_reference_v<T> || ...);
+}
+
 template <class T>
 consteval ShapeKind kind_of() {
-    if constexpr (!complete_object<T>) {
-        return ShapeKind::opaque;
-    } else if constexpr (std::is_same_v<T, bool>) {
+    if constexpr (std::is_same_v<T, bool>) {
         return ShapeKind::boolean;
     } else if constexpr (std::is_same_v<T, char> || std::is_same_v<T, wchar_t> || std::is_same_v<T, char8_t> || std::is_same_v<T, char16_t> ||
                          std::is_same_v<T, char32_t>) {
@@ -175,10 +208,9 @@ consteval ShapeKind kind_of() {
         return ShapeKind::structure;
     } else if constexpr (is_distance_pointer<T>) {
         return ShapeKind::pointer;
-    } else if constexpr (is_std<T>("pair")) {
-        return ShapeKind::pair;
-    } else if constexpr (is_std<T>("tuple")) {
-        return ShapeKind::tuple;
+    } else if constexpr (is_std<T>("pair") || is_std<T>("tuple")) {
+        if (have_reference(typename Members<T, Types<>>::List())) return ShapeKind::opaque;
+        return is_std<T>("pair") ? ShapeKind::pair : ShapeKind::tuple;
     } else if constexpr (is_std<T>("optional")) {
         return ShapeKind::optional;
     } else if constexpr (is_std<T>("variant")) {
@@ -189,8 +221,10 @@ consteval ShapeKind kind_of() {
         return ShapeKind::array;
     } else if constexpr (is_duration<T> || is_time_point<T>) {
         return ShapeKind::structure;
-    } else if constexpr (has_allocator<T> && requires { typename T::value_type; }) {
-        return kind_of_container<T>();
+    } else if constexpr (has_allocator<T>) {
+        // One of another allocator lies behind a pointer, and its elements may be anything.
+        if constexpr (is_durable_allocator<typename T::allocator_type> && requires { typename T::value_type; }) return kind_of_container<T>();
+        return ShapeKind::opaque;
     } else {
         return std::is_empty_v<T> || is_open_aggregate<T>() ? ShapeKind::structure : ShapeKind::opaque;
     }
@@ -199,9 +233,14 @@ consteval ShapeKind kind_of() {
 template <class T>
 std::uint32_t add_shape(shape::Builder& builder);
 
-/// Where a part of the pretended object lies in it.
-inline std::size_t offset_in_place(const volatile void* part) {
-    return static_cast<std::size_t>(static_cast<const volatile std::byte*>(part) - static_cast<const std::byte*>(shape::Builder::place()));
+/// What a pointer leads to.
+template <class T>
+std::uint32_t add_target(shape::Builder& builder) {
+    using Plain = std::remove_cv_t<T>;
+    if constexpr (is_told_behind_pointers<Plain>())
+        return add_shape<Plain>(builder);
+    else
+        return builder.mention(typeid(Plain*).name());
 }
 
 /// Takes the fields that TAIYEN_DESCRIBE names.
@@ -214,30 +253,31 @@ struct DescribedFields {
     void operator()(const char* name, Field Class::* member) const {
         static_assert(std::is_object_v<Field> && std::is_base_of_v<Class, T>,
                       "taiyen: TAIYEN_DESCRIBE names data members of the class and of its bases");
+        static_assert(
+            requires(Class* base) { static_cast<T*>(base); },
+            "taiyen: TAIYEN_DESCRIBE can't name members of virtual bases, whose places only an object knows, nor of private ones");
         auto& object = *static_cast<T*>(shape::Builder::place());
         const std::uint32_t part = add_shape<Field>(builder);
-        builder.part(node, name, offset_in_place(std::addressof(object.*member)), part);
+        builder.part(node, name, shape::Builder::offset_in_place(std::addressof(object.*member)), part);
     }
 };
 
-template <class T, std::size_t... I>
-void add_members(shape::Builder& builder, std::uint32_t node, std::index_sequence<I...>) {
-    static constexpr auto names = member_names<T>(std::index_sequence<I...>());
-    with_members<sizeof...(I)>(*static_cast<T*>(shape::Builder::place()), [&](auto&... member) {
-        const auto add = [&]<class Member>(std::string_view name, Member& one) {
-            const std::uint32_t part = add_shape<Member>(builder);
-            builder.part(node, name, offset_in_place(std::addressof(one)), part);
-        };
-        (add(names.name[I], member), ...);
-        return 0;
-    });
+template <class T, class... Member>
+void add_members(shape::Builder& builder, std::uint32_t node, Types<Member...>) {
+    constexpr std::size_t count = sizeof...(Member);
+    static constexpr auto texts = member_texts<T>(std::make_index_sequence<count>());
+    static constexpr shape::Builder::Add adds[] = {&add_shape<std::remove_cv_t<Member>>...};
+    // Few words here, one loop there: compilers take their time for each.
+    builder.add_fields(node, count, texts.of, with_members<count>(*static_cast<T*>(shape::Builder::place()), AddressesOf()).of, adds);
+    // A packed class, which GCC doesn't look into.
+    if (((alignof(Member) > alignof(T)) || ...)) builder.make_opaque(node);
 }
 
 template <class T, std::size_t... I>
 void add_tuple(shape::Builder& builder, std::uint32_t node, std::index_sequence<I...>) {
     [[maybe_unused]] const auto add = [&]<std::size_t i>() {
         const std::uint32_t part = add_shape<std::tuple_element_t<i, T>>(builder);
-        builder.part(node, {}, offset_in_place(std::addressof(std::get<i>(*static_cast<T*>(shape::Builder::place())))), part);
+        builder.part(node, {}, shape::Builder::offset_in_place(std::addressof(std::get<i>(*static_cast<T*>(shape::Builder::place())))), part);
     };
     (add.template operator()<I>(), ...);
 }
@@ -254,25 +294,25 @@ void add_parts(shape::Builder& builder, std::uint32_t node) {
         add_only<std::underlying_type_t<T>>(builder, node);
     } else if constexpr (kind == ShapeKind::array) {
         if constexpr (std::is_array_v<T>) {
-            builder.node(node).count = std::extent_v<T>;
+            builder.set_count(node, std::extent_v<T>);
             add_only<std::remove_extent_t<T>>(builder, node);
         } else {
-            builder.node(node).count = sizeof(T) / sizeof(typename T::value_type);
+            builder.set_count(node, sizeof(T) / sizeof(typename T::value_type));
             add_only<typename T::value_type>(builder, node);
         }
     } else if constexpr (kind == ShapeKind::pointer) {
         if constexpr (std::is_pointer_v<T>) {
-            add_only<std::remove_pointer_t<T>>(builder, node);
+            builder.part(node, {}, 0, add_target<std::remove_pointer_t<T>>(builder));
         } else {
-            builder.node(node).distances = true;
-            add_only<typename T::element_type>(builder, node);
+            builder.set_links(node, true);
+            builder.part(node, {}, 0, add_target<typename T::element_type>(builder));
         }
     } else if constexpr (kind == ShapeKind::pair) {
         auto& object = *static_cast<T*>(shape::Builder::place());
         const std::uint32_t first = add_shape<typename T::first_type>(builder);
         const std::uint32_t second = add_shape<typename T::second_type>(builder);
-        builder.part(node, {}, offset_in_place(std::addressof(object.first)), first);
-        builder.part(node, {}, offset_in_place(std::addressof(object.second)), second);
+        builder.part(node, {}, shape::Builder::offset_in_place(std::addressof(object.first)), first);
+        builder.part(node, {}, shape::Builder::offset_in_place(std::addressof(object.second)), second);
     } else if constexpr (kind == ShapeKind::tuple) {
         add_tuple<T>(builder, node, std::make_index_sequence<std::tuple_size_v<T>>());
     } else if constexpr (kind == ShapeKind::optional) {
@@ -289,11 +329,11 @@ void add_parts(shape::Builder& builder, std::uint32_t node) {
         else if constexpr (is_time_point<T>)
             add_only<typename T::duration>(builder, node, "time_since_epoch");
         else if constexpr (!std::is_empty_v<T>)
-            add_members<T>(builder, node, std::make_index_sequence<bound_members<T>()>());
+            add_members<T>(builder, node, decltype(parts_of<T>())());
     } else if constexpr (kind >= ShapeKind::string && kind != ShapeKind::bit_vector) {
-        builder.node(node).distances = keeps_distances<typename T::allocator_type>;
-        if constexpr (kind >= ShapeKind::unordered_map && kind <= ShapeKind::unordered_multiset)
-            builder.node(node).keeps_hashes = iterates_hashes<typename T::iterator>;
+        bool keeps_hashes = false;
+        if constexpr (kind >= ShapeKind::unordered_map && kind <= ShapeKind::unordered_multiset) keeps_hashes = iterates_hashes<typename T::iterator>;
+        builder.set_links(node, keeps_distances<typename T::allocator_type>, keeps_hashes);
         add_only<typename T::value_type>(builder, node);
     }
 }
@@ -302,27 +342,23 @@ void add_parts(shape::Builder& builder, std::uint32_t node) {
 template <class T>
 std::uint32_t add_shape(shape::Builder& builder) {
     using Plain = std::remove_cv_t<T>;
-    constexpr ShapeKind kind = kind_of<Plain>();
-    std::size_t bytes = 0;
-    std::size_t alignment = 1;
     if constexpr (complete_object<Plain>) {
-        bytes = sizeof(Plain);
-        alignment = alignof(Plain);
+        constexpr ShapeKind kind = kind_of<Plain>();
+        const auto [node, is_new] = builder.enter(typeid(Plain*).name(), kind, sizeof(Plain), alignof(Plain));
+        if (is_new) add_parts<Plain, kind>(builder, node);
+        return node;
+    } else {
+        return builder.mention(typeid(Plain*).name());
     }
-    const auto [node, is_new] = builder.enter(typeid(Plain*).name(), kind, bytes, alignment);
-    if (is_new) add_parts<Plain, kind>(builder, node);
-    return node;
 }
+
+template <class T>
+inline constinit shape::TypeShape type_shape{&add_shape<T>};
 
 /// As heaps keep it. Complexity: constant, once it was asked for.
 template <class T>
 const std::string& encoded_shape() {
-    static const std::string text = [] {
-        shape::Builder builder;
-        add_shape<T>(builder);
-        return builder.encoded();
-    }();
-    return text;
+    return shape::encoded(type_shape<T>);
 }
 
 }  // namespace taiyen::stl
