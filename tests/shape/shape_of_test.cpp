@@ -47,6 +47,17 @@ BOOST_AUTO_TEST_CASE(fields_of_aggregates_have_their_names_offsets_and_types) {
     require_field(shape, "weight", &shape_test::Bolt::weight);
 }
 
+BOOST_AUTO_TEST_CASE(arrays_are_written_as_they_are_declared) {
+    BOOST_TEST(shape_of_type<shape_test::Arrays>().text() ==
+               "shape_test::Arrays, 72 bytes\n"
+               "  0 rows: int32_t[2][3]\n"
+               "  24 pairs: char[5][2]\n"
+               "  40 pointers: int32_t*[2]\n"
+               "  56 to_array: int32_t(*)[4]\n"
+               "  64 twice: int32_t(**)[2][3]\n"
+               "  72 cost_in_$: int32_t\n");
+}
+
 BOOST_AUTO_TEST_CASE(types_that_lead_to_themselves_or_to_incomplete_ones_are_finite) {
     const Shape shape = shape_of_type<shape_test::Node>();
     BOOST_TEST(shape.text() ==
@@ -151,6 +162,15 @@ BOOST_AUTO_TEST_CASE(a_type_that_is_used_often_is_told_once) {
     std::size_t strings = 0;
     for (const ShapeNode& node : shape.nodes) strings += node.kind == ShapeKind::string ? 1 : 0;
     BOOST_TEST(strings == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(a_shape_that_could_not_be_read_is_opaque) {
+    shape::Builder builder;
+    const std::uint32_t root = builder.enter("P4Root", ShapeKind::structure, 16, 8).node;
+    builder.part(root, "pointer", 0, builder.enter("PPv", ShapeKind::pointer, 16, 8).node);
+    const std::string text = builder.encoded();
+    const Shape shape = Shape::decode(std::as_bytes(std::span(text)));
+    BOOST_TEST(shape.text() == "Root, 16 bytes\n");
 }
 
 BOOST_AUTO_TEST_CASE(a_type_whose_shape_is_too_long_is_opaque) {

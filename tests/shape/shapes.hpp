@@ -68,6 +68,15 @@ struct Containers {
     taiyen::flat_hash_set<int> flat_hash_set;
 };
 
+struct Arrays {
+    int rows[2][3];
+    std::array<std::array<char, 2>, 5> pairs;
+    int* pointers[2];
+    int (*to_array)[4];
+    int (**twice)[2][3];
+    int cost_in_$;
+};
+
 struct BitFields {
     int low : 3;
     int high : 5;

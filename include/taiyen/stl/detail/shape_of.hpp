@@ -40,7 +40,7 @@ consteval bool is_complete_object() {
     if constexpr (!std::is_object_v<T>)
         return false;
     else if constexpr (Members<T, Types<>>::known)
-        return are_complete(typename Members<T, Types<>>::List());
+        return stl::are_complete(typename Members<T, Types<>>::List());
     else
         return requires { sizeof(T); };
 }
@@ -209,7 +209,7 @@ consteval ShapeKind kind_of() {
     } else if constexpr (is_distance_pointer<T>) {
         return ShapeKind::pointer;
     } else if constexpr (is_std<T>("pair") || is_std<T>("tuple")) {
-        if (have_reference(typename Members<T, Types<>>::List())) return ShapeKind::opaque;
+        if (stl::have_reference(typename Members<T, Types<>>::List())) return ShapeKind::opaque;
         return is_std<T>("pair") ? ShapeKind::pair : ShapeKind::tuple;
     } else if constexpr (is_std<T>("optional")) {
         return ShapeKind::optional;
@@ -329,7 +329,7 @@ void add_parts(shape::Builder& builder, std::uint32_t node) {
         else if constexpr (is_time_point<T>)
             add_only<typename T::duration>(builder, node, "time_since_epoch");
         else if constexpr (!std::is_empty_v<T>)
-            add_members<T>(builder, node, decltype(parts_of<T>())());
+            stl::add_members<T>(builder, node, decltype(parts_of<T>())());
     } else if constexpr (kind >= ShapeKind::string && kind != ShapeKind::bit_vector) {
         bool keeps_hashes = false;
         if constexpr (kind >= ShapeKind::unordered_map && kind <= ShapeKind::unordered_multiset) keeps_hashes = iterates_hashes<typename T::iterator>;
