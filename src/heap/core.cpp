@@ -340,10 +340,8 @@ void settle_type(HeapCore& core, std::string_view name, std::string_view stored,
     if (match == TypeMatch::inside ? accept : match == TypeMatch::unsaid && asked.size() > stored.size()) core.note_type(name, asked);
 }
 
-void settle_shape(HeapCore& core, shape::TypeShape& type, std::string_view fingerprint) {
-    TypeNotes& notes = core.type_notes();
-    if (notes.is_shape_settled(type.number.load(std::memory_order_relaxed))) [[likely]]
-        return;
+/// The type's first time in this heap.
+[[gnu::noinline]] static void look_at_shape(HeapCore& core, shape::TypeShape& type, std::string_view fingerprint) {
     try {
         const bool is_wanted = [&] {
             const auto lock = core.lock_engine();
@@ -354,10 +352,17 @@ void settle_shape(HeapCore& core, shape::TypeShape& type, std::string_view finge
         // The directory is damaged where shapes lie, which is nothing to whoever looks for the object.
     }
     static std::atomic<std::uint32_t> last_type = 0;
-    std::uint32_t number = 0;
-    if (const std::uint32_t next = last_type.fetch_add(1, std::memory_order_relaxed) + 1; type.number.compare_exchange_strong(number, next))
-        number = next;
-    notes.set_shape_settled(number);
+    std::uint32_t number = type.number.load(std::memory_order_relaxed);
+    if (number == 0) {
+        const std::uint32_t next = last_type.fetch_add(1, std::memory_order_relaxed) + 1;
+        if (type.number.compare_exchange_strong(number, next)) number = next;
+    }
+    core.type_notes().set_shape_settled(number);
+}
+
+void settle_shape(HeapCore& core, shape::TypeShape& type, std::string_view fingerprint) {
+    if (!core.type_notes().is_shape_settled(type.number.load(std::memory_order_relaxed))) [[unlikely]]
+        look_at_shape(core, type, fingerprint);
 }
 
 bool was_looked_at(const HeapCore& core, std::string_view name) { return core.type_notes().was_looked_at(name); }

@@ -1,7 +1,7 @@
 #pragma once
 /// TAIYEN_DESCRIBE: the fields of a class whose fields the compiler doesn't tell.
 ///
-/// Aggregates of at most 32 fields, none of them a bit-field or without a name, and without bases, need no line. For all others, and to give a field the name under which a heap knows it, one
+/// Aggregates of at most 32 fields, none of them a bit-field or without a name, and without bases, need no line, unless pointers alone lead to them. For all others, and to give a field the name under which a heap knows it, one
 /// line in the namespace of the class, behind it; for private fields, in a public part of the class itself:
 ///
 ///     class Part {
@@ -11,7 +11,7 @@
 ///         …
 ///     };
 ///
-/// Fields of bases can be named, too. What is not named is not shown, and lies in the heap all the same. Bit-fields can't be named.
+/// Fields of bases can be named, too, but for virtual and private ones. What is not named is not shown, and lies in the heap all the same. Bit-fields can't be named.
 
 namespace taiyen::shape {
 
