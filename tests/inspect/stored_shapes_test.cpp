@@ -304,6 +304,7 @@ BOOST_AUTO_TEST_CASE(a_shape_that_cannot_be_read_keeps_no_heap_from_travelling) 
     BOOST_TEST(report.findings.size() == 2U);
     for (const Finding& finding : report.findings) BOOST_TEST((finding.severity == Severity::note));
     const std::vector<std::byte> stream = compress(heap);
+    heap.close();
     ExpandOptions options;
     options.address = 0x3a80'0000'0000;
     options.defragment = Defragment::by_reachability;
@@ -333,6 +334,7 @@ BOOST_AUTO_TEST_CASE(a_full_heap_travels_with_the_shapes_of_its_types) {
     } catch (const HeapFull&) {}
     heap.snapshot();
     const std::vector<std::byte> stream = compress(heap);
+    heap.close();
     ExpandOptions elsewhere;
     elsewhere.address = 0x3a80'0000'0000;
     elsewhere.defragment = Defragment::by_reachability;

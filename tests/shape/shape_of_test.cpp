@@ -49,7 +49,7 @@ BOOST_AUTO_TEST_CASE(fields_of_aggregates_have_their_names_offsets_and_types) {
 
 BOOST_AUTO_TEST_CASE(arrays_are_written_as_they_are_declared) {
     BOOST_TEST(shape_of_type<shape_test::Arrays>().text() ==
-               "shape_test::Arrays, 72 bytes\n"
+               "shape_test::Arrays, 80 bytes\n"
                "  0 rows: int32_t[2][3]\n"
                "  24 pairs: char[5][2]\n"
                "  40 pointers: int32_t*[2]\n"
