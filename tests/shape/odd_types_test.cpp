@@ -19,6 +19,7 @@
 
 #if defined(__clang__)
 #pragma clang diagnostic ignored "-Wpedantic"
+#pragma clang diagnostic ignored "-Wdollar-in-identifier-extension"
 #pragma clang diagnostic ignored "-Wunused-private-field"
 #else
 #pragma GCC diagnostic ignored "-Wpedantic"
@@ -30,6 +31,10 @@ using namespace taiyen;
 
 struct Forward;
 
+struct Dollars {
+    int cost_in_$;
+    int $;
+};
 struct VolatileMembers {
     volatile int flag = 0;
     int number = 0;
@@ -385,6 +390,13 @@ BOOST_AUTO_TEST_CASE(what_lies_in_place_is_looked_into_behind_pointers_too) {
         Local* next;
     };
     BOOST_TEST(usable<Local>().nodes.front().parts.size() == 2U);
+}
+
+BOOST_AUTO_TEST_CASE(names_may_hold_dollars) {
+    BOOST_TEST(usable<Dollars>().text() ==
+               "odd_types::Dollars, 8 bytes\n"
+               "  0 cost_in_$: int32_t\n"
+               "  4 $: int32_t\n");
 }
 
 BOOST_AUTO_TEST_CASE(a_distance_of_sixteen_bytes_is_opaque_and_spoils_nothing) {

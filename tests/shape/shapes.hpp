@@ -74,7 +74,6 @@ struct Arrays {
     int* pointers[2];
     int (*to_array)[4];
     int (**twice)[2][3];
-    int cost_in_$;
 };
 
 struct BitFields {
