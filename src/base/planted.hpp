@@ -107,7 +107,6 @@ enum class Bug {
     kept_copy_without_sync,      ///< last resort: the old files' copies are not synced before the files change
     kept_names_unsynced,         ///< last resort: the names of the old files' copies are not durable before the files change
     copy_named_before_sync,      ///< a copy of the heap gets its name before it is synced
-    shape_behind_name,           ///< constructing: the type's shape comes with the next change only
     compact_pointers_unheard,    ///< compacting: pointers are rewritten without a word to the capture
     engine_writes_unheard,       ///< stores and declared mode: what the engine announces is not kept
     next_not_woken,              ///< check-outs: who was woken in vain wakes no other one

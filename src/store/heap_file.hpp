@@ -177,7 +177,6 @@ public:
     std::vector<HeapOffset> held_blocks();
     /// With the next save of a heap that nobody joined; else whoever did writes them into a step or a transaction.
     void note_type(std::string_view name, std::string_view fingerprint) override { type_notes().note(name, fingerprint); }
-    void note_shape(std::string_view fingerprint, std::string_view encoded) override { type_notes().note_shape(fingerprint, encoded); }
     void write_type_notes() noexcept { type_notes().write_into(*engine_); }
 
     // The annex: as Annex. Throws: Error{closed | …}.

@@ -95,7 +95,6 @@ const std::vector<PlantedBug>& planted_bugs() {
          {"volatile-archive", "volatile-elsewhere"},
          "what travels is named when it is durable"},
         {Bug::compact_pointers_unheard, "compact_pointers_unheard", {"compact-log"}, "a step that moves blocks is captured whole"},
-        {Bug::shape_behind_name, "shape_behind_name", {"shape-log"}, "a name and its type's shape are one step"},
         {Bug::group_before_write, "group_before_write", {"txn-commit"}, "acknowledged means written"},
         {Bug::group_before_write, "group_before_write", {"group-log-1", "group-log-2"}, "acknowledged means written"},
         {Bug::append_one_late, "append_one_late", {"txn-commit"}, "acknowledged means written"},

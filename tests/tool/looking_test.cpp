@@ -125,32 +125,6 @@ BOOST_AUTO_TEST_CASE(ls_names_objects_with_the_types_that_a_program_would_write)
     BOOST_TEST(run_tool(dir, "ls --names a.tyn").out == "lengths\nparts\nrevision\n");
 }
 
-BOOST_AUTO_TEST_CASE(ls_tells_what_types_are_made_of) {
-    const ScratchDirectory dir;
-    make_drawing(dir / "a.tyn");
-    BOOST_TEST(run_tool(dir, "ls --shapes a.tyn").out ==
-               "lengths: vector<double>, 32 bytes\n"
-               "parts: map<string, tool_test::Part>, 56 bytes\n"
-               "tool_test::Part, 80 bytes\n"
-               "  0 name: string\n"
-               "  40 tags: vector<string>\n"
-               "  72 weight: double\n"
-               "revision: int32_t, 4 bytes\n");
-    const auto json = run_tool(dir, "ls --shapes --json a.tyn").json();
-    std::map<std::string, boost::property_tree::ptree> shapes;
-    for (const auto& [key, object] : json.get_child("objects")) shapes[object.get<std::string>("name")] = object.get_child("shape");
-    std::vector<boost::property_tree::ptree> nodes;
-    for (const auto& [key, node] : shapes.at("parts")) nodes.push_back(node);
-    BOOST_TEST(nodes.at(0).get<std::string>("kind") == "map");
-    const auto pair = nodes.at(nodes.at(0).get_child("parts").front().second.get<std::size_t>("index"));
-    BOOST_TEST(pair.get<std::string>("kind") == "pair");
-    const auto part = nodes.at(pair.get_child("parts").back().second.get<std::size_t>("index"));
-    BOOST_TEST(part.get<std::string>("type") == "tool_test::Part");
-    BOOST_TEST(part.get_child("parts").back().second.get<std::string>("name") == "weight");
-    BOOST_TEST(part.get_child("parts").back().second.get<std::uint64_t>("offset") == 72U);
-    BOOST_TEST(shapes.at("revision").front().second.get<std::string>("kind") == "signed_integer");
-}
-
 BOOST_AUTO_TEST_CASE(stats_counts_what_the_library_counts) {
     const ScratchDirectory dir;
     make_drawing(dir / "a.tyn");
