@@ -34,7 +34,13 @@ PersistentOptions of_follower(PersistentOptions options) {
 }
 
 std::shared_ptr<store::HeapFile> open_follower(ReplicationTarget& target, const std::filesystem::path& path, const FollowerOptions& options) {
-    if (options.replace_deposed) (void)replicate::set_deposed_aside(io::posix_storage(), path, options.heap);
+    if (options.replace_deposed) {
+        (void)replicate::set_deposed_aside(io::posix_storage(), path, options.heap, [&] {
+            const ReplicationTarget::Range range = target.range();
+            if (range.empty()) throw Error(errc::not_found, target.name(), "nothing was replicated there");
+            return replicate::Frame(target, range.last).heap();
+        });
+    }
     if (!io::posix_storage().find(path)) {
         RestoreOptions how;
         how.progress = options.progress;

@@ -31,6 +31,10 @@ public:
     std::size_t arrived(Serial serial) {
         std::size_t found = 0;
         for (Waiter* waiter = first_; waiter != nullptr; waiter = waiter->next) {
+            if (waiter->is_served && waiter->serial > serial) {  // a target has lost it before this thread ran
+                waiter->is_served = false;
+                ++count_;
+            }
             if (waiter->is_served || waiter->serial > serial) continue;
             waiter->is_served = true;
             --count_;

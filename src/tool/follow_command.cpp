@@ -23,7 +23,10 @@ class Signals {
 public:
     Signals() {
         ::sigemptyset(&wanted_);
-        for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&wanted_, signal);
+        for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+            struct sigaction now{};
+            if (::sigaction(signal, nullptr, &now) == 0 && now.sa_handler != SIG_IGN) ::sigaddset(&wanted_, signal);  // nohup(1) has it ignored
+        }
         ::pthread_sigmask(SIG_BLOCK, &wanted_, nullptr);
     }
     /// Whether one came within that time.
@@ -80,7 +83,7 @@ Exit run_follow(const Given& given) {
     for (;;) {
         const bool ends = signals.came_within(std::chrono::milliseconds(once ? 10 : 200));
         const FollowerStatus now = follower->status();
-        const bool is_up_to_date = now.frames >= target->range().last;
+        const bool is_up_to_date = once && now.frames >= target->range().last;
         const bool is_news = !is_told || now.state != told.state || now.applied != told.applied;
         const bool is_over = ends || now.state == FollowerState::failed || (once && (is_up_to_date || now.state != FollowerState::following));
         if (is_news && (!once || is_over)) {

@@ -240,6 +240,11 @@ constexpr FollowPiece follow_pieces[] = {
      }},
 };
 
+Uuid heap_in_target(io::Storage& disk) {
+    const auto target = ReplicationAccess::directory(disk, frames_path);
+    return replicate::Frame(*target, target->range().last).heap();
+}
+
 /// 1: the deposed heap has its other name.
 class DeposedSubject final : public Subject {
 public:
@@ -247,7 +252,8 @@ public:
 
     std::uint64_t check(io::SimulatedStorage& disk, std::uint64_t) override {
         const bool has_gone = !disk.find(replicated_path);
-        if (!has_gone && !replicate::set_deposed_aside(disk, replicated_path, {})) throw std::runtime_error("it is no longer deposed");
+        if (!has_gone && !replicate::set_deposed_aside(disk, replicated_path, {}, [&] { return heap_in_target(disk); }))
+            throw std::runtime_error("it is no longer deposed");
         const auto target = ReplicationAccess::directory(disk, frames_path);
         const RestoreOptions how;
         replicate::Restorer(disk, *target, replicated_path, how).run_for_follower();  // removes what it takes for an orphan
@@ -303,11 +309,19 @@ Recording record_replacing(Bug bug) {
         }
         killed(former);
     }
+    try {
+        PersistentOptions elsewhere;
+        elsewhere.log_file = frames_path / "none.log";
+        (void)replicate::set_deposed_aside(disk, replicated_path, elsewhere, [&] { return heap_in_target(disk); });
+        throw std::runtime_error("it makes room without its log");
+    } catch (const Error& error) {
+        if (error.code() != errc::not_found) throw;
+    }
     recording.base = image_of(disk);
     planted_bug = bug;
     io::RecordingStorage recorder(disk);
     recorder.issue(1);
-    (void)replicate::set_deposed_aside(recorder, replicated_path, {});
+    (void)replicate::set_deposed_aside(recorder, replicated_path, {}, [&] { return heap_in_target(disk); });
     recorder.acknowledge(1);
     recording.trace = recorder.take_trace();
     recording.subject = std::make_unique<DeposedSubject>(newest);

