@@ -338,11 +338,9 @@ bool Shipper::ship_records() {
     // A call from before it was known that the heap is replicated: what it changed comes as pages.
     if (service_.has_calls_behind(shipped_) && !planted(Bug::calls_replicated)) return false;
     const GroupLog::Point end = log().durable_point();
-    if (end.serial > shipped_) {
-        if (!scan_to(end)) return false;
-        at_ = end.next;
-        hold_->move_on(at_.position);
-    }
+    if (end.serial > shipped_ && !scan_to(end)) return false;
+    at_ = end.next;  // also where a frame that was refused at first was the last one: who waits for room in the log goes on
+    hold_->move_on(at_.position);
     return true;
 }
 

@@ -313,6 +313,30 @@ BOOST_AUTO_TEST_CASE(transactions_wait_until_the_target_has_what_the_log_would_g
     BOOST_TEST((restore_it() == states.rbegin()->second));
 }
 
+BOOST_AUTO_TEST_CASE(transactions_go_on_behind_a_frame_of_all_of_them_that_was_refused_once, *boost::unit_test::label("threads")) {
+    how.when_behind = WhenBehind::block;
+    how.frame_bytes = std::size_t{16} << 20U;
+    how.linger = milliseconds(500);  // until they wait for room
+    replicate();
+    put(1, "one");
+    BOOST_TEST(replication->wait_replicated(newest(), seconds(60)));
+    std::atomic<bool> is_refused{false};
+    target->fate = [&](std::uint64_t) { return is_refused.exchange(true) ? Fate::works : Fate::away; };
+    std::atomic<unsigned> committed{0};
+    std::jthread program([&] {
+        for (unsigned i = 0; i < 200; ++i) {
+            put(i % 50, std::string(2000, static_cast<char>('a' + i % 26)));
+            ++committed;
+        }
+    });
+    const auto end = std::chrono::steady_clock::now() + seconds(60);
+    while (committed < 200 && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(milliseconds(1));
+    BOOST_TEST(committed == 200U);
+    replication->stop();  // who waits for the target goes on
+    program.join();
+    target->fate = nullptr;
+}
+
 BOOST_AUTO_TEST_CASE(who_waits_for_the_target_does_not_hold_up_whoever_closes_the_heap, *boost::unit_test::label("threads")) {
     how.when_behind = WhenBehind::block;
     how.close_timeout = milliseconds(0);

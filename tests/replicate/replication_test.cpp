@@ -146,14 +146,18 @@ BOOST_AUTO_TEST_CASE(nothing_is_on_its_way_any_more_when_it_has_stopped) {
     how.codec = Codec::none;
     how.close_timeout = std::chrono::milliseconds(1);
     std::atomic<int> inside{0};
+    std::atomic<bool> waits{true};
     Replication replication(*heap, target, how);
     target->fate = [&](std::uint64_t) {
         ++inside;
+        const bool is_first = waits;
+        while (waits) std::this_thread::sleep_for(std::chrono::milliseconds(1));
         std::this_thread::sleep_for(std::chrono::milliseconds(100));
         --inside;
-        return Fate::works;
+        return is_first ? Fate::works : Fate::away;
     };
     for (std::uint64_t key = 0; key < 400; ++key) put(key % 50, std::string(2000, 'x'));
+    waits = false;
     replication.stop();
     BOOST_TEST(inside == 0);
     BOOST_TEST(replication.replicated().value < newest().value);
