@@ -211,9 +211,8 @@ public:
     store::HeapFile& heap_file() const noexcept override { return *heap_; }
     const log::GroupLog& log() const override { return service_->log(); }
     bool has_unlogged(Serial since) const override {
-        const Serial committed = service_->last_committed();
-        // Appended first, then committed: who is ahead was loaded relaxed. What a save brings to the files is skipped first, then appended.
-        return committed > log().appended() || log().skipped_to() > since;
+        // In this order: what a save brings to the files is skipped first, then appended.
+        return service_->is_ahead_of_log() || log().skipped_to() > since;
     }
     bool is_exact(Serial serial) const override {
         const std::lock_guard lock(mutex_);

@@ -130,7 +130,10 @@ public:
     bool is_loading_lost() const noexcept { return loading_lost_.load(std::memory_order_relaxed); }
     [[noreturn]] void throw_loading_lost() const;
     /// Whether transactions were committed that neither the log nor the files have.
-    bool is_ahead_of_log() const noexcept { return last_committed() > log_->appended(); }
+    bool is_ahead_of_log() const noexcept {
+        const Serial committed = last_committed();  // first: what is committed was appended before
+        return committed > log_->appended();
+    }
 
     // store::SnapshotParticipant
     heap::WriteObserver* observer() override { return this; }
