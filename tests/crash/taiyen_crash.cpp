@@ -102,11 +102,15 @@ int run(const Command& command) {
     }
     std::ostream& out = command.report.empty() ? std::cout : file;
     bool good = true;
+    const auto require = [&](bool is_any) {
+        if (!is_any) throw std::invalid_argument("no name contains '" + command.options.only + "'; `taiyen_crash list` prints them");
+    };
     if (command.name == "list") {
         list();
     } else if (command.name == "states" || command.name == "campaign") {
         const RunOptions& options = command.options;
         const StatesReport states = explore_all(options);
+        require(!states.scenarios.empty());
         write(out, states);
         good = states.failures() == 0 && (is_thin(options) || states.uncovered() == 0);
         if (command.name == "campaign") {
@@ -120,10 +124,12 @@ int run(const Command& command) {
         }
     } else if (command.name == "bugs") {
         const BugsReport bugs = plant_all(command.options);
+        require(!bugs.bugs.empty());
         write(out, bugs);
         good = bugs.caught() == bugs.bugs.size();
     } else if (command.name == "faults") {
         const FaultsReport faults = sweep_all(command.options);
+        require(is_thin(command.options) || !faults.results.empty());
         write(out, faults);
         good = faults.wrong() == 0;
     } else if (command.name == "replay" || command.name == "shrink") {
