@@ -453,6 +453,7 @@ private:
 
     /// The target can't be reached, or refuses: told once, tried again.
     void go_away(const Error& error) {
+        tell(ReplicationState::away, error.what(), replicated());
         bool is_news = false;
         std::uint64_t asked = 0;
         {
@@ -463,7 +464,6 @@ private:
             asked = bases_asked_;
         }
         changed_.notify_all();
-        tell(ReplicationState::away, error.what(), replicated());
         answer(asked, std::make_exception_ptr(error));
         if (is_news)
             report({static_cast<errc>(error.code().value()), nullptr, std::string("the heap is not replicated at the moment: ") + error.what()});

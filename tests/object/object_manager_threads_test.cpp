@@ -296,7 +296,9 @@ BOOST_AUTO_TEST_CASE(an_absent_object_is_loaded_by_one_of_all_who_ask, *boost::u
         return std::all_of(loads.begin(), loads.end(), [](const std::atomic<int>& count) { return count == 1; });
     };
     BOOST_TEST(each_once(Bug::none));
-    BOOST_TEST(!each_once(Bug::loaded_twice));
+    bool is_seen = false;  // up to chance
+    for (unsigned tries = 0; tries < 20 && !is_seen; ++tries) is_seen = !each_once(Bug::loaded_twice);
+    BOOST_TEST(is_seen);
 }
 
 BOOST_AUTO_TEST_CASE(everybody_who_waits_for_a_load_learns_that_it_failed, *boost::unit_test::label("threads")) {
@@ -592,25 +594,35 @@ BOOST_AUTO_TEST_CASE(a_request_does_not_wait_for_itself_when_a_load_moves_what_i
 }
 
 BOOST_AUTO_TEST_CASE(a_stop_wakes_everybody_who_waits, *boost::unit_test::label("threads")) {
-    const auto wakes = [](Bug bug, std::chrono::milliseconds lost_after) {
+    // Nothing: the three did not wait at the same time.
+    const auto wakes = [](Bug bug, std::chrono::milliseconds lost_after) -> std::optional<bool> {
         const Hampered hampered(bug);
         Thing thing;
         auto manager = make_manager<Thing>();
         manager->add(1, thing);
         Checkout<Thing> held = manager->checkout(1);
         std::atomic<int> told{0};
+        std::atomic<int> returned{0};
+        bool waited = false;
         at_once(4, [&](unsigned number) {
             if (number == 0) {
-                require(comes_true([&] { return manager->statistics().waiting == 3; }), "three wait");
+                require(comes_true([&] {
+                            waited = manager->statistics().waiting == 3;
+                            return waited || returned == 3;
+                        }),
+                        "three wait");
                 manager->stop();
                 return;
             }
             if (throws(errc::stopped, [&] { (void)manager->checkout_for({1}, lost_after); })) ++told;
+            ++returned;
         });
-        return told == 3;
+        return waited ? std::optional(told == 3) : std::nullopt;
     };
-    BOOST_TEST(wakes(Bug::none, for_ever));
-    BOOST_TEST(!wakes(Bug::stop_wakes_nobody, std::chrono::milliseconds(100)));
+    BOOST_TEST((wakes(Bug::none, for_ever) == true));
+    std::optional<bool> woken;
+    for (std::chrono::milliseconds lost_after{100}; !woken; lost_after *= 2) woken = wakes(Bug::stop_wakes_nobody, lost_after);
+    BOOST_TEST(!*woken);
 }
 
 BOOST_AUTO_TEST_CASE(objects_come_and_go_while_others_use_them, *boost::unit_test::label("threads")) {

@@ -2,6 +2,7 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <optional>
 #include <string>
@@ -215,14 +216,16 @@ BOOST_AUTO_TEST_CASE(a_mark_waits_until_the_targets_keep_what_it_needs) {
     how.patience = milliseconds(300);
     make(how);
     count_once();
-    (void)group->cut();
-    targets["second"]->fate = [](std::uint64_t) { return PretendedTarget::Fate::away; };
+    while (throws(errc::unconfirmed, [&] { (void)group->cut(); })) {}  // a busy machine
+    std::atomic<bool> is_away{true};
+    targets["second"]->fate = [&](std::uint64_t) { return is_away ? PretendedTarget::Fate::away : PretendedTarget::Fate::works; };
     BOOST_TEST(throws(errc::unconfirmed, [&] { (void)group->mark("kept"); }));
     BOOST_TEST(group->marks().empty());
     BOOST_TEST(group_marks(*place).empty());
-    targets["second"]->fate = {};
-    while (throws(errc::unconfirmed, [&] { (void)group->mark("kept"); })) {}  // a busy machine
+    is_away = false;
+    while (throws(errc::unconfirmed, [&] { (void)group->mark("kept"); })) {}
     BOOST_TEST(group_marks(*place).size() == 1U);
+    close();
 }
 
 BOOST_AUTO_TEST_CASE(a_place_that_loses_its_newest_cuts_gets_the_marks_again) {

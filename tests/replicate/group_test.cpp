@@ -5,6 +5,7 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -110,15 +111,17 @@ BOOST_AUTO_TEST_CASE(stopping_waits_for_no_target) {
     how.patience = std::chrono::hours(1);
     how.cut_every = milliseconds(1);
     make(how);
-    targets["first"]->fate = [](std::uint64_t) { return PretendedTarget::Fate::away; };
+    std::atomic<bool> is_away{true};
+    targets["first"]->fate = [&](std::uint64_t) { return is_away ? PretendedTarget::Fate::away : PretendedTarget::Fate::works; };
     count_once();
     group->start();
     while (first_sent->status().state != ReplicationState::away) std::this_thread::sleep_for(milliseconds(1));
     std::this_thread::sleep_for(milliseconds(20));  // it waits for it
     group->stop();
-    targets["first"]->fate = {};
+    is_away = false;
     group->start();
     while (group->status().cuts == 0) std::this_thread::sleep_for(milliseconds(1));
+    close();
 }
 
 BOOST_AUTO_TEST_CASE(who_is_over_can_start_again) {
@@ -147,7 +150,7 @@ BOOST_AUTO_TEST_CASE(a_forked_child_leaves_the_group_to_its_parent) {
     group->start();
     const pid_t child = ::fork();
     if (child == 0) {
-        ::alarm(60);  // instead of waiting for ever
+        ::alarm(300);  // instead of waiting for ever
         const bool is_refused = throws(errc::forked, [&] { (void)group->cut(); }) && throws(errc::forked, [&] { group->unmark("x"); }) &&
                                 throws(errc::forked, [&] { (void)group->status(); }) && throws(errc::forked, [&] { group->start(); });
         group->stop();

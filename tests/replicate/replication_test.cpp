@@ -65,7 +65,7 @@ BOOST_AUTO_TEST_CASE(a_target_that_is_away_stops_nobody_and_gets_everything_late
     target->fate = [&](std::uint64_t) { return away ? Fate::away : Fate::works; };
     const Serial first = put(1, "while it is away");
     BOOST_TEST(!replication.wait_replicated(first, std::chrono::milliseconds(20)));
-    BOOST_TEST((replication.status().state == ReplicationState::away));
+    while (replication.status().state != ReplicationState::away) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     BOOST_TEST(!replication.status().last_error.empty());
     BOOST_TEST(throws(errc::io_error, [&] { replication.make_base(); }));
     put(2, "this, too");
@@ -397,6 +397,7 @@ BOOST_AUTO_TEST_CASE(who_stops_or_closes_does_not_wait_for_a_base) {
         target->fate = [&](std::uint64_t) {
             ++frames;
             while (frames == 3 && !goes_on) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            if (frames > 3) std::this_thread::sleep_for(std::chrono::seconds(2));  // until whoever ends has ended
             return Fate::works;
         };
         std::thread asks([&] { BOOST_CHECK(throws(errc::closed, [&] { replication.make_base(); })); });

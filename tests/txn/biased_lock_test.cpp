@@ -236,7 +236,7 @@ BOOST_AUTO_TEST_CASE(a_forked_child_writes_while_threads_of_its_parent_read) {
     wait_until([&] { return reads.load(); });
     const pid_t child = ::fork();
     if (child == 0) {
-        ::alarm(20);  // whoever waits for a thread that only the parent has waits for ever
+        ::alarm(300);  // whoever waits for a thread that only the parent has waits for ever
         BiasedLock lock;
         for (int i = 0; i < 3; ++i) {
             if (!make_biased(lock)) ::_exit(2);

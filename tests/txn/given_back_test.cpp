@@ -68,7 +68,7 @@ struct GivenBackFixture : TransactionFixture {
     static int in_child(F&& what) {
         const pid_t child = ::fork();
         if (child == 0) {
-            ::alarm(30);
+            ::alarm(300);
             int code = 99;
             try {
                 code = what();
@@ -277,7 +277,7 @@ BOOST_AUTO_TEST_CASE(pages_that_the_program_has_locked_are_given_back_as_others)
     }
     for (std::size_t page = 0; page < 100; ++page) add(page, page);
     heap->snapshot();
-    for (int i = 0; i < 10'000 && private_pages() > 24; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    for (int i = 0; i < 60'000 && private_pages() > 24; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     BOOST_TEST(private_pages() <= 24U);
     for (std::size_t page = 0; page < 100; ++page) BOOST_REQUIRE(word(page) == page);
 }

@@ -55,7 +55,7 @@ struct MemoryFixture : TransactionFixture {
     /// Waits until private copies take at most so much: they are given back behind the snapshot's end. False: they never do.
     bool gives_back_to(std::size_t bytes) {
         heap->snapshot();
-        for (int i = 0; i < 10'000 && private_bytes() > bytes; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        for (int i = 0; i < 60'000 && private_bytes() > bytes; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
         return private_bytes() <= bytes;
     }
 };
@@ -180,7 +180,7 @@ BOOST_AUTO_TEST_CASE(a_page_that_changes_all_the_time_is_no_reason_for_a_snapsho
         heap->snapshot();  // what the round before asked for has ended
         const std::uint64_t before = heap->stats().generation;
         for (std::size_t page = 0; page < 200; ++page) set(page * page_words, 2000 + round * 1000 + page);
-        for (int i = 0; i < 10'000 && heap->stats().generation == before; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        for (int i = 0; i < 60'000 && heap->stats().generation == before; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
         BOOST_TEST(heap->stats().generation > before);
     }
 }

@@ -192,11 +192,9 @@ BOOST_AUTO_TEST_CASE(a_full_disk_is_reported_once_when_nobody_waits_for_the_snap
     heap->snapshot();
     const Serial before = HeapAccess::file(*heap).files().durable_serial();
     disk.arm({.error = ENOSPC, .sticky = true, .calls = io::Call::allocate});
-    int next = 1;
-    while (disk.fired() < 3) {
-        push(next++);
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
+    push(1);
+    int next = 2;
+    while (disk.fired() < 3) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     BOOST_TEST((HeapAccess::file(*heap).files().durable_serial() == before));
     // Until the log is full: then the commit that can't be made is refused, with the reason.
     bool refused = false;
@@ -346,7 +344,7 @@ BOOST_AUTO_TEST_CASE(a_child_made_without_handlers_of_fork_gets_nowhere_and_its_
     const pid_t child = ::_Fork();
     BOOST_REQUIRE(child >= 0);
     if (child == 0) {
-        ::alarm(30);
+        ::alarm(300);
         int wrong = 0;
         wrong += throws(errc::forked, [&] { transaction.commit(); }) ? 0 : 1;
         wrong += throws(errc::forked, [&] { const Transaction another(*heap); }) ? 0 : 2;
@@ -490,7 +488,7 @@ BOOST_AUTO_TEST_CASE(a_child_that_was_forked_while_a_guard_lives_and_a_block_is_
     const pid_t child = ::fork();
     BOOST_REQUIRE(child >= 0);
     if (child == 0) {
-        ::alarm(30);
+        ::alarm(300);
         int wrong = 0;
         wrong += throws(errc::forked, [&] { const RelaxedLoading another(*heap, RelaxedRollback::transaction); }) ? 0 : 1;
         wrong += throws(errc::forked, [&] { loading.wait_until_strict(); }) ? 0 : 2;

@@ -1,5 +1,8 @@
 #include "txn/phase_fair_lock.hpp"
 
+#include <unistd.h>
+
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -11,6 +14,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include "threads.hpp"
+#include "txn/txn_fixture.hpp"
 
 BOOST_AUTO_TEST_SUITE(phase_fair_lock)
 
@@ -20,6 +24,7 @@ using boost::unit_test::label;
 using taiyen::test::at_once;
 using taiyen::test::require;
 using taiyen::txn::PhaseFairLock;
+using taiyen::txn::test::sleeps;
 
 void wait_until(const auto& condition) {
     while (!condition()) std::this_thread::yield();
@@ -93,25 +98,23 @@ BOOST_AUTO_TEST_CASE(readers_that_wait_for_a_writer_enter_before_the_next_one, *
     std::vector<int> order;  // guarded by the lock and, among readers, by a mutex
     std::mutex mutex;
     std::vector<std::thread> threads;
-    std::atomic<int> came{0};
-    for (int i = 0; i < 3; ++i) {
-        threads.emplace_back([&] {
-            ++came;
+    std::array<std::atomic<pid_t>, 4> ids{};
+    const auto waits = [](const std::atomic<pid_t>& thread) { return thread != 0 && sleeps(thread); };
+    for (std::size_t i = 0; i < 3; ++i) {
+        threads.emplace_back([&, i] {
+            ids[i] = ::gettid();
             const std::shared_lock guard(lock);
             const std::lock_guard entry(mutex);
             order.push_back(0);
         });
     }
-    // Nothing tells from outside that a reader waits; a late one may come after the writer below, which the readers' phase then no longer includes.
-    wait_until([&] { return came == 3; });
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    for (std::size_t i = 0; i < 3; ++i) wait_until([&] { return waits(ids[i]); });
     threads.emplace_back([&] {
-        ++came;
+        ids[3] = ::gettid();
         const std::lock_guard guard(lock);
         order.push_back(1);
     });
-    wait_until([&] { return came == 4; });
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    wait_until([&] { return waits(ids[3]); });
     lock.unlock();
     for (std::thread& thread : threads) thread.join();
     BOOST_TEST(order == (std::vector<int>{0, 0, 0, 1}), boost::test_tools::per_element());

@@ -37,7 +37,7 @@ int status_of_child(const std::filesystem::path& path, F&& what, Refuses when = 
     BOOST_REQUIRE(heard != MAP_FAILED);
     const pid_t child = ::fork();
     if (child == 0) {
-        ::alarm(20);
+        ::alarm(300);
         ::signal(SIGSEGV, SIG_DFL);
         try {
             std::optional<TransactionalHeap> heap(std::in_place, create_only, path, small_heap());

@@ -29,7 +29,7 @@ BOOST_AUTO_TEST_CASE(a_heap_that_gets_no_thread_is_refused_and_opens_when_there_
         const pid_t child = ::fork();
         BOOST_REQUIRE(child >= 0);
         if (child == 0) {
-            ::alarm(30);
+            ::alarm(300);
             if (!refuse_threads()) ::_exit(100);
             int wrong = 0;
             try {

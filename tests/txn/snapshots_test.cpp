@@ -38,7 +38,8 @@ BOOST_AUTO_TEST_CASE(changed_pages_start_a_snapshot) {
     with.log_capacity = std::size_t{16} << 20U;
     with.snapshot_dirty_bytes = 4 * page_bytes;
     replace(with);
-    BOOST_TEST(follows(1000));
+    for (int i = 0; i < 20; ++i) push(i);
+    while (saved() == Serial{0}) std::this_thread::sleep_for(std::chrono::milliseconds(1));  // by itself
 }
 
 BOOST_AUTO_TEST_CASE(time_starts_a_snapshot) {
@@ -46,7 +47,8 @@ BOOST_AUTO_TEST_CASE(time_starts_a_snapshot) {
     with.log_capacity = std::size_t{16} << 20U;
     with.snapshot_interval = std::chrono::milliseconds(2);
     replace(with);
-    BOOST_TEST(follows(2000, true));
+    push(0);
+    while (saved() == Serial{0}) std::this_thread::sleep_for(std::chrono::milliseconds(1));  // by itself
 }
 
 BOOST_AUTO_TEST_CASE(an_interval_without_end_starts_none_and_a_window_without_end_loses_nothing_that_was_waited_for) {

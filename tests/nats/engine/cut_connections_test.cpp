@@ -92,11 +92,15 @@ BOOST_AUTO_TEST_CASE(a_wire_that_is_cut_anywhere_loses_repeats_and_reorders_noth
     PersistentOptions options;
     options.position_independent = true;
     TransactionalHeap heap(create_only, directory / "bank.tyn", options);
-    Replication replication(heap, std::make_shared<NatsTarget>(how), quick());
+    std::optional<Replication> attached;
+    once_it_answers([&] { attached.emplace(heap, std::make_shared<NatsTarget>(how), quick()); });
+    Replication& replication = *attached;
     BOOST_REQUIRE(replication.wait_replicated(add(heap, random), seconds(120)));
     FollowerOptions following;
     following.retry = milliseconds(50);
-    Follower follower(std::make_shared<NatsTarget>(how_read), directory / "follower.tyn", following);
+    std::optional<Follower> made;
+    once_it_answers([&] { made.emplace(std::make_shared<NatsTarget>(how_read), directory / "follower.tyn", following); });
+    Follower& follower = *made;
     std::uint64_t length = 1;
     const int rounds = 24 * taiyen::test::campaign_factor();
     for (int round = 0; round < rounds; ++round) {

@@ -84,19 +84,32 @@ std::filesystem::path server_program() {
     return found;
 }
 
-NatsServers::NatsServers(unsigned count, std::string settings, bool with_streams) : nodes_(count) {
+NatsServers::NatsServers(unsigned count, const std::string& settings, bool with_streams) : nodes_(count) {
+    // A port that was free may be taken before its server has it: then other ones.
+    for (unsigned tries = 3;; --tries) {
+        try {
+            configure(settings, with_streams);
+            for (unsigned i = 0; i < count; ++i) start(i);
+            return;
+        } catch (const std::runtime_error&) {
+            if (tries == 1) throw;
+            for (unsigned i = 0; i < count; ++i) kill(i);
+        }
+    }
+}
+
+void NatsServers::configure(const std::string& settings, bool with_streams) {
     for (Node& node : nodes_) node = {free_port(), free_port(), -1};
-    for (unsigned i = 0; i < count; ++i) {
+    for (unsigned i = 0; i < count(); ++i) {
         std::ofstream file(directory_ / (std::to_string(i) + ".conf"));
         file << "server_name: n" << i << "\nlisten: 127.0.0.1:" << nodes_[i].port << "\n" << settings << "\n";
         if (with_streams) file << "jetstream { store_dir: \"" << (directory_ / std::to_string(i)).string() << "\", sync_interval: always }\n";
-        if (count > 1) {
+        if (count() > 1) {
             file << "cluster { name: taiyen, listen: 127.0.0.1:" << nodes_[i].cluster_port << ", routes: [";
-            for (unsigned k = 0; k < count; ++k) file << (k == 0 ? " " : ", ") << "nats://127.0.0.1:" << nodes_[k].cluster_port;
+            for (unsigned k = 0; k < count(); ++k) file << (k == 0 ? " " : ", ") << "nats://127.0.0.1:" << nodes_[k].cluster_port;
             file << " ] }\n";
         }
     }
-    for (unsigned i = 0; i < count; ++i) start(i);
 }
 
 NatsServers::~NatsServers() {

@@ -18,7 +18,7 @@ std::filesystem::path server_program();
 class NatsServers {
 public:
     /// `settings`: further lines of each one's configuration. `count`: more than one is a cluster.
-    explicit NatsServers(unsigned count = 1, std::string settings = {}, bool with_streams = true);
+    explicit NatsServers(unsigned count = 1, const std::string& settings = {}, bool with_streams = true);
     NatsServers(const NatsServers&) = delete;
     NatsServers& operator=(const NatsServers&) = delete;
     ~NatsServers();
@@ -36,6 +36,7 @@ public:
     unsigned count() const { return static_cast<unsigned>(nodes_.size()); }
 
 private:
+    void configure(const std::string& settings, bool with_streams);
     struct Node {
         unsigned port = 0;
         unsigned cluster_port = 0;

@@ -229,7 +229,7 @@ BOOST_AUTO_TEST_CASE(what_is_no_such_stream_or_server_is_told_and_nothing_is_app
     const NatsServers server;
     natsConnection* connection = nullptr;
     jsCtx* context = nullptr;
-    BOOST_TEST_REQUIRE(natsConnection_ConnectTo(&connection, server.url().c_str()) == NATS_OK);
+    wait_until([&] { return natsConnection_ConnectTo(&connection, server.url().c_str()) == NATS_OK; }, "a server that answers");
     BOOST_TEST_REQUIRE(natsConnection_JetStream(&context, connection, nullptr) == NATS_OK);
     const auto make = [&](const std::string& name, auto&& change) {
         jsStreamConfig config;
@@ -242,7 +242,10 @@ BOOST_AUTO_TEST_CASE(what_is_no_such_stream_or_server_is_told_and_nothing_is_app
         config.SubjectsLen = 1;
         config.Discard = js_DiscardNew;
         change(config);
-        BOOST_TEST_REQUIRE(js_AddStream(nullptr, context, &config, nullptr, nullptr) == NATS_OK);
+        jsOptions patient;
+        jsOptions_Init(&patient);
+        patient.Wait = 60'000;  // ms
+        BOOST_TEST_REQUIRE(js_AddStream(nullptr, context, &config, &patient, nullptr) == NATS_OK);
     };
     make("memory", [](jsStreamConfig& config) { config.Storage = js_MemoryStorage; });
     make("aging", [](jsStreamConfig& config) { config.MaxAge = std::chrono::nanoseconds(std::chrono::hours(1)).count(); });
