@@ -36,6 +36,8 @@
 #include <taiyen/inspect/report.hpp>
 #include <taiyen/inspect/stats.hpp>
 #include <taiyen/inspect/up_to_date.hpp>
+#include <taiyen/inspect/view.hpp>
+#include <taiyen/inspect/view_text.hpp>
 #include <taiyen/inspect/walk.hpp>
 #include <taiyen/object/check_outs.hpp>
 #include <taiyen/object/checkout_transaction.hpp>
@@ -51,6 +53,9 @@
 #include <taiyen/replicate/replication_group.hpp>
 #include <taiyen/replicate/replication_target.hpp>
 #include <taiyen/replicate/restore.hpp>
+#include <taiyen/shape/describe.hpp>
+#include <taiyen/shape/shape.hpp>
+#include <taiyen/shape/shape_kind.hpp>
 #include <taiyen/stl/allocator.hpp>
 #include <taiyen/stl/containers.hpp>
 #include <taiyen/stl/declared.hpp>
@@ -60,6 +65,7 @@
 #include <taiyen/stl/memory_resource.hpp>
 #include <taiyen/stl/named.hpp>
 #include <taiyen/stl/pointer_free.hpp>
+#include <taiyen/stl/shape_of.hpp>
 #include <taiyen/stl/storable.hpp>
 #include <taiyen/stl/swap.hpp>
 #include <taiyen/store/archive_heap.hpp>

@@ -107,6 +107,7 @@ enum class Bug {
     kept_copy_without_sync,      ///< last resort: the old files' copies are not synced before the files change
     kept_names_unsynced,         ///< last resort: the names of the old files' copies are not durable before the files change
     copy_named_before_sync,      ///< a copy of the heap gets its name before it is synced
+    notes_behind_cut,            ///< transactions: what was noted of types is written into memory, but not into the log
     compact_pointers_unheard,    ///< compacting: pointers are rewritten without a word to the capture
     engine_writes_unheard,       ///< stores and declared mode: what the engine announces is not kept
     next_not_woken,              ///< check-outs: who was woken in vain wakes no other one
@@ -156,6 +157,8 @@ enum class Bug {
     marked_before_kept,          ///< a group's mark: it is there before the targets of its heaps keep what it needs
     cut_within_gap,              ///< a group's cut: of a transaction that came as pages with later ones
     deposed_moved_first,         ///< following: a deposed heap gets another name before what is beside it
+    promoted_in_lease,           ///< promoting: changes are allowed while whoever had the place may still commit
+    lease_unlimited,             ///< replicating: commits go on when the lease has ended
     promoted_unfenced,           ///< promoting: the file may be changed before the place is taken
 };
 

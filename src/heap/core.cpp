@@ -9,11 +9,14 @@
 #include <taiyen/base/check.hpp>
 #include <taiyen/base/error.hpp>
 #include <taiyen/base/report.hpp>
+#include <taiyen/shape/detail/builder.hpp>
 
 #include "base/demangle.hpp"
+#include "base/planted.hpp"
 #include "base/sanitizers.hpp"
 #include "base/sentence.hpp"
 #include "heap/scratch.hpp"
+#include "shape/encoding.hpp"
 #include "vm/address_space.hpp"
 
 namespace taiyen::heap {
@@ -140,6 +143,12 @@ bool HeapCore::begins_block(const void* address) const {
 
 void HeapCore::note_type(std::string_view name, std::string_view fingerprint) {
     type_notes_.note(name, fingerprint);
+    const auto lock = lock_engine();
+    type_notes_.write_into(engine());
+}
+
+void HeapCore::note_shape(std::string_view fingerprint, std::string_view encoded) {
+    type_notes_.note_shape(fingerprint, encoded);
     const auto lock = lock_engine();
     type_notes_.write_into(engine());
 }
@@ -282,13 +291,17 @@ std::optional<NamedObject> find_named(const HeapCore& core, std::string_view nam
     return NamedObject{reinterpret_cast<void*>(core.ranges().durable + root->object.value), root->bytes, root->count, root->fingerprint};
 }
 
-void add_named(HeapCore& core, std::string_view name, const NamedObject& object) {
+void add_named(HeapCore& core, std::string_view name, const NamedObject& object, shape::TypeShape* type) {
     core.check_changeable();
     const auto lock = core.lock_engine();
+    if (Engine::is_shape_name(name))
+        throw Error(errc::invalid_argument, core.path(), "names that begin like that are the heap's own; take another one");
     if (core.engine().find_root(name)) throw_name_taken(core, name);
     TAIYEN_CHECK(in_durable(core, object.object));
     const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(object.object) - core.ranges().durable;
-    core.engine().add_root({std::string(name), object.fingerprint, HeapOffset{offset}, object.bytes, object.count});
+    std::string_view shape;
+    if (type != nullptr && shape::is_wanted(shape::encoded(*type), core.engine().shape_of(object.fingerprint))) shape = shape::encoded(*type);
+    core.engine().add_root({std::string(name), object.fingerprint, HeapOffset{offset}, object.bytes, object.count}, shape);
 }
 
 bool remove_named(HeapCore& core, std::string_view name) {
@@ -324,6 +337,31 @@ void settle_type(HeapCore& core, std::string_view name, std::string_view stored,
     const TypeMatch match = match_types(stored, asked);
     if (!accept || match != TypeMatch::inside) check_type(core, name, stored, asked);
     if (match == TypeMatch::inside ? accept : match == TypeMatch::unsaid && asked.size() > stored.size()) core.note_type(name, asked);
+}
+
+/// The type's first time in this heap.
+[[gnu::noinline]] static void look_at_shape(HeapCore& core, shape::TypeShape& type, std::string_view fingerprint) {
+    try {
+        const bool is_wanted = [&] {
+            const auto lock = core.lock_engine();
+            return shape::is_wanted(shape::encoded(type), core.engine().shape_of(fingerprint));
+        }();
+        if (is_wanted) core.note_shape(fingerprint, shape::encoded(type));
+    } catch (const Error&) {
+        // The directory is damaged where shapes lie, which is nothing to whoever looks for the object.
+    }
+    static std::atomic<std::uint32_t> last_type = 0;
+    std::uint32_t number = type.number.load(std::memory_order_relaxed);
+    if (number == 0) {
+        const std::uint32_t next = last_type.fetch_add(1, std::memory_order_relaxed) + 1;
+        if (type.number.compare_exchange_strong(number, next)) number = next;
+    }
+    core.type_notes().set_shape_settled(number);
+}
+
+void settle_shape(HeapCore& core, shape::TypeShape& type, std::string_view fingerprint) {
+    if (!core.type_notes().is_shape_settled(type.number.load(std::memory_order_relaxed))) [[unlikely]]
+        look_at_shape(core, type, fingerprint);
 }
 
 bool was_looked_at(const HeapCore& core, std::string_view name) { return core.type_notes().was_looked_at(name); }

@@ -104,6 +104,8 @@ public:
     virtual std::unique_lock<std::mutex> lock_engine() const { return {}; }
     /// The named object's fingerprint is to become this one: now, or when the heap may be changed.
     virtual void note_type(std::string_view name, std::string_view fingerprint);
+    /// The type's shape is to become this one, alike.
+    virtual void note_shape(std::string_view fingerprint, std::string_view encoded);
     TypeNotes& type_notes() const noexcept { return type_notes_; }
     /// False: a bad free, which was reported.
     virtual bool deallocate_durable(void* block) noexcept;

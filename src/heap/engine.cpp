@@ -453,10 +453,10 @@ std::optional<Root> Engine::find_root(std::string_view name) const {
     return state_->directory.find(name);
 }
 
-void Engine::add_root(const Root& root) {
+void Engine::add_root(const Root& root, std::string_view shape) {
     state_->require_writable();
     state_->prove_directory();
-    state_->directory.add(root);
+    state_->directory.add(root, shape);
 }
 
 void Engine::add_first_roots(const std::vector<Root>& roots) {
@@ -483,6 +483,23 @@ bool Engine::retype_root(std::string_view name, std::string_view fingerprint) {
 }
 
 std::vector<Root> Engine::roots() const { return state_->directory.all(); }
+
+std::optional<std::string> Engine::shape_of(std::string_view fingerprint) const {
+    state_->prove_directory(true);
+    return state_->directory.shape(fingerprint);
+}
+
+void Engine::set_shape(std::string_view fingerprint, std::string_view encoded) {
+    state_->require_writable();
+    state_->prove_directory();
+    state_->directory.set_shape(fingerprint, encoded);
+}
+
+std::vector<Root> Engine::shapes() const { return state_->directory.shapes(); }
+
+std::vector<Damage> Engine::bad_shapes() const { return state_->directory.bad_shapes(); }
+
+bool Engine::is_shape_name(std::string_view name) noexcept { return RootDirectory::is_shape(name); }
 
 std::uint64_t Engine::outside_changes() const noexcept { return state_->outside_changes; }
 

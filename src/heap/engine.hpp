@@ -167,7 +167,8 @@ public:
     // Named objects: the root directory.
     std::optional<Root> find_root(std::string_view name) const;
     /// Throws: Error{name_taken | invalid_argument (empty, longer than 1 KiB)}, HeapFull.
-    void add_root(const Root& root);
+    /// `shape`: that of its type, which comes with it; left out if there is room for the name alone.
+    void add_root(const Root& root, std::string_view shape = {});
     /// All names of a heap that has none yet, which differ. Needs no more room than they had anywhere before. Throws: as add_root, but for name_taken.
     void add_first_roots(const std::vector<Root>& roots);
     bool remove_root(std::string_view name);
@@ -176,6 +177,18 @@ public:
     /// Gives the object of that name another fingerprint; false if there is none. Throws: HeapFull, Error{corrupt | invalid_argument}: nothing happened.
     bool retype_root(std::string_view name, std::string_view fingerprint);
     std::vector<Root> roots() const;
+
+    // Shapes of the types of named objects (src/shape/FORMAT.md), one for each fingerprint. They lie in the root directory, take no block, and stay when names go.
+    /// Nothing: there is none. What is returned may be anything. Throws: Error{corrupt}.
+    std::optional<std::string> shape_of(std::string_view fingerprint) const;
+    /// Throws: HeapFull, Error{corrupt}: nothing has changed.
+    void set_shape(std::string_view fingerprint, std::string_view encoded);
+    /// Those that are whole, in the form of roots without objects: for `add_first_roots` of another heap.
+    std::vector<Root> shapes() const;
+    /// What of shapes can't be read. That is no damage, and `check` says nothing of it. Throws: Error{corrupt}.
+    std::vector<Damage> bad_shapes() const;
+    /// Whether a root's name is kept for shapes.
+    static bool is_shape_name(std::string_view name) noexcept;
 
     /// Bytes of the range were changed from outside (undo, rollback, replay): drops the volatile hints about it; re-reads super block fields.
     void forget(HeapOffset offset, ByteCount length);

@@ -3,7 +3,11 @@
 #include <algorithm>
 #include <cstring>
 
+#include <taiyen/base/check.hpp>
+#include <taiyen/shape/shape.hpp>
+
 #include "base/checksum.hpp"
+#include "base/sentence.hpp"
 
 namespace taiyen::heap {
 
@@ -32,6 +36,28 @@ constexpr std::uint32_t slots_for(std::uint64_t bytes) { return static_cast<std:
 constexpr std::uint64_t arena_begin(std::uint32_t slots) { return sizeof(DirectoryHead) + std::uint64_t{slots} * sizeof(DirectorySlot); }
 constexpr std::uint32_t slots_usable(std::uint32_t slots) { return slots / 4 * 3; }
 constexpr std::uint64_t run_bytes_max = std::uint64_t{1} << 31U;
+
+/// No program's own: a name may begin with a zero, but not go on like that.
+constexpr std::string_view shape_mark("\0shape ", 7);
+
+/// What the names of a shape's parts begin with; their numbers follow. Part of the format.
+std::string stem_of(std::string_view fingerprint) {
+    std::string stem(shape_mark);
+    const std::uint64_t hash = checksum(std::as_bytes(std::span(fingerprint)), shape_mark.size());
+    for (unsigned shift = 64; shift != 0;) stem += "0123456789abcdef"[hash >> (shift -= 4) & 15U];
+    return stem + ' ';
+}
+
+/// The entries of a shape.
+std::vector<Root> parts_of(std::string_view fingerprint, std::string_view encoded) {
+    constexpr std::size_t each = RootDirectory::fingerprint_bytes_max;
+    const std::size_t count = (encoded.size() + each - 1) / each;
+    TAIYEN_CHECK(count <= RootDirectory::shape_parts_max);
+    const std::string stem = stem_of(fingerprint);
+    std::vector<Root> parts;
+    for (std::size_t i = 0; i < count; ++i) parts.push_back({stem + std::to_string(i), std::string(encoded.substr(i * each, each)), {}, 0, count});
+    return parts;
+}
 
 void require_storable(const Root& root) {
     if (root.name.empty() || root.name.size() > RootDirectory::name_bytes_max)
@@ -93,7 +119,7 @@ std::optional<Root> RootDirectory::find(std::string_view name) const {
     return Root{std::string(entry.name), std::string(entry.fingerprint), {entry.entry->object}, entry.entry->bytes, entry.entry->count};
 }
 
-std::vector<Root> RootDirectory::all() const {
+std::vector<Root> RootDirectory::those(bool shapes) const {
     std::vector<Root> roots;
     const auto found = table();
     if (!found) return roots;
@@ -103,7 +129,9 @@ std::vector<Root> RootDirectory::all() const {
         const View entry = view(*found, found->slots[index].entry);
         length += entry.length;
         if (length > found->bytes) throw_corrupt(found->offset, "entries of the root directory overlap");
-        roots.push_back({std::string(entry.name), std::string(entry.fingerprint), {entry.entry->object}, entry.entry->bytes, entry.entry->count});
+        const bool is_part = is_shape(entry.name) && entry.entry->object == 0 && entry.entry->bytes == 0;
+        if (is_part == shapes)
+            roots.push_back({std::string(entry.name), std::string(entry.fingerprint), {entry.entry->object}, entry.entry->bytes, entry.entry->count});
     }
     std::sort(roots.begin(), roots.end(), [](const Root& a, const Root& b) { return a.name < b.name; });
     return roots;
@@ -148,9 +176,9 @@ void RootDirectory::append(const Table& table, const DirectoryEntry& entry, std:
     span_.store(*table.head, head);
 }
 
-RootDirectory::Table RootDirectory::rebuild(const std::optional<Table>& old, std::uint64_t extra) {
+RootDirectory::Table RootDirectory::rebuild(const std::optional<Table>& old, std::uint64_t extra, std::size_t count) {
     std::uint64_t live_bytes = extra;
-    std::uint32_t live = 1;
+    std::size_t live = count;
     if (old)
         for (std::uint32_t index = 0; index < old->head->slots; ++index)
             if (old->slots[index].entry != 0) {
@@ -186,14 +214,31 @@ void RootDirectory::append(const Table& table, const Root& root, std::uint32_t h
            root.name, root.fingerprint, hash);
 }
 
-void RootDirectory::add(const Root& root) {
+RootDirectory::Table RootDirectory::with_room(std::span<const Root> roots) {
+    std::uint64_t length = 0;
+    for (const Root& root : roots) length += entry_length(root.name.size(), root.fingerprint.size());
+    const auto found = table();
+    if (found && found->head->used_slots + roots.size() <= slots_usable(found->head->slots) && has_room(*found, length)) return *found;
+    return rebuild(found, length, roots.size());
+}
+
+void RootDirectory::add(const Root& root, std::string_view shape) {
     require_storable(root);
     const std::uint32_t hash = hash_of(root.name);
-    auto found = table();
-    if (found && locate(*found, root.name, hash)) throw Error(errc::name_taken, "the name \"" + root.name + "\" is taken; remove it first");
-    const std::uint64_t length = entry_length(root.name.size(), root.fingerprint.size());
-    if (!found || found->head->used_slots + 1 > slots_usable(found->head->slots) || !has_room(*found, length)) found = rebuild(found, length);
-    append(*found, root, hash);
+    if (const auto found = table(); found && locate(*found, root.name, hash))
+        throw Error(errc::name_taken, "the name \"" + root.name + "\" is taken; remove it first");
+    std::vector<Root> all = parts_of(root.fingerprint, shape);
+    const std::size_t parts = all.size();
+    all.push_back(root);
+    std::optional<Table> place;
+    try {
+        place = with_room(all);
+        put_shape(*place, std::span(all).first(parts));
+    } catch (const HeapFull&) {
+        if (parts == 0) throw;
+        place = with_room({&root, 1});  // a name does without
+    }
+    append(*place, root, hash);
 }
 
 void RootDirectory::add_first(std::span<const Root> roots) {
@@ -252,6 +297,69 @@ bool RootDirectory::retype(std::string_view name, std::string_view fingerprint) 
         name, fingerprint);
     span_.store(found->slots[*index], DirectorySlot{at, hash});
     return true;
+}
+
+bool RootDirectory::is_shape(std::string_view name) noexcept { return name.starts_with(shape_mark); }
+
+std::optional<std::string> RootDirectory::shape(std::string_view fingerprint) const { return whole_shape(stem_of(fingerprint)); }
+
+std::optional<std::string> RootDirectory::whole_shape(std::string_view stem) const {
+    std::string text;
+    std::uint64_t count = 1;  // of parts, as the first one says
+    for (std::uint64_t i = 0; i < count; ++i) {
+        const auto part = find(std::string(stem) + std::to_string(i));
+        if (!part || part->object.value != 0 || part->bytes != 0 || part->count == 0 || part->count > shape_parts_max) return std::nullopt;
+        if (i == 0) count = part->count;
+        if (part->count != count || part->fingerprint.empty()) return std::nullopt;
+        if (i + 1 < count && part->fingerprint.size() != fingerprint_bytes_max) return std::nullopt;
+        text += part->fingerprint;
+    }
+    return text;
+}
+
+void RootDirectory::put_shape(const Table& table, std::span<const Root> parts) {
+    if (parts.empty()) return;
+    const std::string& first = parts.front().name;
+    for (std::uint64_t i = 0; i < shape_parts_max; ++i) remove(first.substr(0, first.size() - 1) + std::to_string(i));
+    for (const Root& part : parts) append(table, part, hash_of(part.name));
+}
+
+void RootDirectory::set_shape(std::string_view fingerprint, std::string_view encoded) {
+    const std::vector<Root> parts = parts_of(fingerprint, encoded);
+    put_shape(with_room(parts), parts);
+}
+
+std::vector<Root> RootDirectory::shapes() const {
+    std::vector<Root> whole;
+    std::string_view last;
+    const std::vector<Root> all = those(true);
+    for (const Root& first : all) {
+        if (!first.name.ends_with(" 0") || first.name == last) continue;
+        last = first.name;
+        const std::string stem = first.name.substr(0, first.name.size() - 1);
+        if (!whole_shape(stem)) continue;
+        const std::uint64_t count = find(first.name)->count;
+        for (std::uint64_t i = 0; i < count; ++i) whole.push_back(*find(stem + std::to_string(i)));
+    }
+    return whole;
+}
+
+std::vector<Damage> RootDirectory::bad_shapes() const {
+    std::vector<Damage> bad;
+    std::string last;
+    for (const Root& part : those(true)) {
+        const std::string stem = part.name.substr(0, part.name.rfind(' ') + 1);
+        if (stem == last) continue;
+        last = stem;
+        try {
+            const std::optional<std::string> text = whole_shape(stem);
+            Shape::decode(std::as_bytes(std::span(text ? *text : std::string())));
+        } catch (const Error& error) {
+            if (error.code() == errc::unsupported_version) continue;  // of a newer library
+            bad.push_back({{pages_.super().directory}, sentence_of(error)});
+        }
+    }
+    return bad;
 }
 
 void RootDirectory::check(std::vector<Damage>& damages, std::size_t limit) const {

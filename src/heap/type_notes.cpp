@@ -5,12 +5,19 @@
 #include <taiyen/heap/detail/access.hpp>
 
 #include "heap/engine.hpp"
+#include "shape/encoding.hpp"
 
 namespace taiyen::heap {
 
 void TypeNotes::note(std::string_view name, std::string_view fingerprint) {
     const std::lock_guard lock(mutex_);
     fingerprints_.insert_or_assign(std::string(name), std::string(fingerprint));
+    waiting_.store(true, std::memory_order_release);
+}
+
+void TypeNotes::note_shape(std::string_view fingerprint, std::string_view encoded) {
+    const std::lock_guard lock(mutex_);
+    shapes_.insert_or_assign(std::string(fingerprint), std::string(encoded));
     waiting_.store(true, std::memory_order_release);
 }
 
@@ -31,6 +38,13 @@ void TypeNotes::write_waiting(Engine& engine) noexcept {
             if (match == TypeMatch::unsaid || match == TypeMatch::inside) engine.retype_root(name, fingerprint);
         } catch (const std::exception&) {
             // No room: the entry stays as it is, which costs nothing but this look in each process.
+        }
+    }
+    for (const auto& [fingerprint, encoded] : shapes_) {
+        try {
+            if (shape::is_wanted(encoded, engine.shape_of(fingerprint))) engine.set_shape(fingerprint, encoded);
+        } catch (const std::exception&) {
+            // The same.
         }
     }
 }

@@ -1,10 +1,12 @@
 #pragma once
 /// TypeNotes: what is known of the types of an open heap's named objects beyond what its entries say: fingerprints that are to replace them at a moment when the heap may be
-/// changed, and the containers whose keys were found.
+/// changed, shapes of their types that are to be stored then, and the containers whose keys were found.
 ///
 /// Volatile. Thread rule: safe; `write_into` changes the engine, and obeys its rule.
 
+#include <array>
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -21,10 +23,19 @@ public:
     /// The object's fingerprint is to become this one, which is told by programs whose types lie in memory as those of its entry do.
     void note(std::string_view name, std::string_view fingerprint);
     bool is_noted(std::string_view name, std::string_view fingerprint) const;
-    /// Writes what was noted since the last call, as far as there is room. What is taken back with what it is written with is noted again by the next process.
-    void write_into(Engine& engine) noexcept {
-        if (waiting_.load(std::memory_order_acquire)) [[unlikely]]
-            write_waiting(engine);
+    /// The shape of the type with that fingerprint is to become this one, unless the heap has one that says as much by then.
+    void note_shape(std::string_view fingerprint, std::string_view encoded);
+    /// Whether the shape of the type of that number, from 1 on, was looked at since the heap was opened. Of types that share a place, as those of more than 1,024 do, the last one counts.
+    bool is_shape_settled(std::uint32_t type) const noexcept {
+        return type != 0 && settled_shapes_[type % settled_shapes_.size()].load(std::memory_order_relaxed) == type;
+    }
+    void set_shape_settled(std::uint32_t type) noexcept { settled_shapes_[type % settled_shapes_.size()].store(type, std::memory_order_relaxed); }
+    /// Writes what was noted since the last call, as far as there is room; false: nothing was. What is taken back with what it is written with is noted again by the next process.
+    bool write_into(Engine& engine) noexcept {
+        if (!waiting_.load(std::memory_order_acquire)) [[likely]]
+            return false;
+        write_waiting(engine);
+        return true;
     }
 
     bool was_looked_at(std::string_view name) const;
@@ -35,8 +46,10 @@ private:
 
     mutable std::mutex mutex_;
     std::map<std::string, std::string, std::less<>> fingerprints_;
+    std::map<std::string, std::string, std::less<>> shapes_;
     std::set<std::string, std::less<>> looked_at_;
     std::atomic<bool> waiting_ = false;
+    std::array<std::atomic<std::uint32_t>, 1024> settled_shapes_{};
 };
 
 }  // namespace taiyen::heap

@@ -101,10 +101,13 @@ private:
     void verify_blocks() {
         if (!files_.can_look_at(store::Sequence::span, "the blocks were")) return;
         heap_.image().will_read_metadata();
-        for (const heap::Damage& damage : heap_.engine().check()) {
-            add(files_.severity_in(store::Sequence::span), heap_.files().view().path(), heap_.files().view().layout.file_offset(damage.where),
-                damage.what);
-        }
+        const auto add_all = [&](const std::vector<heap::Damage>& damages, Severity severity) {
+            for (const heap::Damage& damage : damages)
+                add(severity, heap_.files().view().path(), heap_.files().view().layout.file_offset(damage.where), damage.what);
+        };
+        const std::vector<heap::Damage> damages = heap_.engine().check();
+        add_all(damages, files_.severity_in(store::Sequence::span));
+        if (damages.empty()) add_all(heap_.engine().bad_shapes(), Severity::note);
         if (options_.level == VerifyLevel::structure) return;  // of 10 GiB in small blocks, counting takes longer than all the rest
         // By pages: Engine::stats() visits each block.
         const heap::Survey survey(reinterpret_cast<const std::byte*>(heap_.ranges().durable), heap_.engine().capacity());

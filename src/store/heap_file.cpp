@@ -205,17 +205,21 @@ void HeapFile::save() {
     const auto lock = files_.hold_saves();
     condition_.durable_step("saving", [&] { files_.require_whole(); });  // what was stored where the file ends now is gone, and nobody would know
     writing_->healing.heal_waiting();
-    if (participant_)
-        participant_->before_save();
-    else
-        write_type_notes();
-    held_.settle();
-    const std::vector<vm::PageRun> runs = image_.written_runs();
+    if (participant_) participant_->before_save();
     const ProgramPointers program = next_program_pointers();
-    heap::ForeignPointerScan scan(*this, program);
-    std::vector<ChangedPage> changed = proofs_.changed_pages(runs, &scan);
+    std::vector<vm::PageRun> runs;
+    std::vector<ChangedPage> changed;
+    std::optional<heap::ForeignPointerScan> scan;
+    const auto look = [&] {
+        held_.settle();
+        runs = image_.written_runs();
+        scan.emplace(*this, program);
+        changed = proofs_.changed_pages(runs, &*scan);
+    };
+    look();
+    if (!changed.empty() && !participant_ && write_type_notes()) look();
     if (!changed.empty()) {
-        scan.finish();
+        scan->finish();
         note_searched(program);
         if (image_.annex().has_ended()) writing_->saves.end_annex(changed);
         writing_->saves.save_changed(changed, false);

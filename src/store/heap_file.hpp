@@ -175,9 +175,11 @@ public:
     /// Those that they have. Requires: nobody changes the heap.
     /// Complexity: if there may be any it reads all live blocks, so that nothing of the heap's own is taken for one of them. Throws: std::bad_alloc.
     std::vector<HeapOffset> held_blocks();
-    /// With the next save of a heap that nobody joined; else whoever did writes them into a step or a transaction.
+    /// With the next save that brings something else, too, of a heap that nobody joined; else whoever did writes them into a step or a transaction, likewise.
     void note_type(std::string_view name, std::string_view fingerprint) override { type_notes().note(name, fingerprint); }
-    void write_type_notes() noexcept { type_notes().write_into(*engine_); }
+    void note_shape(std::string_view fingerprint, std::string_view encoded) override { type_notes().note_shape(fingerprint, encoded); }
+    /// Beside changes only: what changes nothing stays nothing. False: there were none.
+    bool write_type_notes() noexcept { return type_notes().write_into(*engine_); }
 
     // The annex: as Annex. Throws: Error{closed | …}.
     std::byte* open_annex(ByteCount capacity);

@@ -55,7 +55,7 @@ struct Command {
     Exit (*run)(const Given& given);
     const char* takes = "the heap";            ///< what FILE is
     std::string_view word = {};                ///< one word that may follow and is no file: what the help calls it; empty: none
-    std::vector<std::string_view> words = {};  ///< what it may be
+    std::vector<std::string_view> words = {};  ///< what it may be; none: anything
 };
 
 /// All of them, in the order of the help.
@@ -69,6 +69,7 @@ Command info_command();
 Command verify_command();
 Command stats_command();
 Command ls_command();
+Command show_command();
 Command leaks_command();
 Command map_command();
 Command log_command();

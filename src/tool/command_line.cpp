@@ -135,9 +135,8 @@ Exit run_command_line(int count, char** words) {
         if (!command.word.empty()) {
             std::string choice;
             for (const std::string_view word : command.words) choice += (choice.empty() ? "" : ", ") + std::string(word);
-            parsed.app->add_option(std::string(command.word), parsed.word, choice)
-                ->check(CLI::IsMember(std::vector<std::string>(command.words.begin(), command.words.end())))
-                ->type_name("");
+            CLI::Option* const option = parsed.app->add_option(std::string(command.word), parsed.word, choice)->type_name("");
+            if (!command.words.empty()) option->check(CLI::IsMember(std::vector<std::string>(command.words.begin(), command.words.end())));
         }
         for (const Option& option : command.options) declare(parsed, option);
     }

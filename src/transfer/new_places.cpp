@@ -59,7 +59,7 @@ NewPlaces::NewPlaces(const HeapView& old, const std::vector<std::uint64_t>& reac
     std::sort(moves_.begin(), moves_.end(), [](const Move& a, const Move& b) { return a.to < b.to; });
 }
 
-NewPlaces::NewPlaces(const std::vector<heap::Block>& blocks, const std::vector<heap::Root>& roots, ByteCount capacity,
+NewPlaces::NewPlaces(const std::vector<heap::Block>& blocks, std::vector<heap::Root> names, const std::vector<heap::Root>& shapes, ByteCount capacity,
                      const std::filesystem::path& path) {
     make_engine(capacity);
     for (const heap::Block& block : blocks) {
@@ -69,7 +69,19 @@ NewPlaces::NewPlaces(const std::vector<heap::Block>& blocks, const std::vector<h
             throw Error(errc::corrupt, path, block.offset.value,
                         "a block of " + std::to_string(block.usable_bytes) + " bytes lies where no heap puts one");
     }
-    engine_->add_first_roots(roots);  // a heap that is full has no more room for them than they had
+    add_all(std::move(names), shapes);
+}
+
+void NewPlaces::add_all(std::vector<heap::Root> names, const std::vector<heap::Root>& shapes) {
+    const std::size_t count = names.size();
+    names.insert(names.end(), shapes.begin(), shapes.end());
+    try {
+        engine_->add_first_roots(names);
+    } catch (const HeapFull&) {
+        if (shapes.empty()) throw;
+        names.resize(count);  // programs that have the types store them again
+        engine_->add_first_roots(names);
+    }
 }
 
 Relocation NewPlaces::take_relocation(std::uintptr_t from, std::uintptr_t to) {
@@ -94,14 +106,15 @@ void NewPlaces::index(ByteCount old_extent) {
 }
 
 void NewPlaces::add_names(const HeapView& old) {
-    for (heap::Root root : old.engine.roots()) {
+    std::vector<heap::Root> names = old.engine.roots();
+    for (heap::Root& root : names) {
         const auto block = old.find_block(root.object.value);
         if (!block)
             throw Error(errc::corrupt, old.path, root.object.value,
                         "the named object '" + root.name + "' lies in no live block; run 'taiyen verify'");
         root.object.value = root.object.value - block->offset.value + place_of(block->offset.value);
-        engine_->add_root(root);
     }
+    add_all(std::move(names), old.engine.shapes());
 }
 
 }  // namespace taiyen::transfer

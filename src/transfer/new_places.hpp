@@ -23,7 +23,8 @@ public:
     /// Throws: Error{invalid_argument}: they don't fit into the capacity; Error{corrupt}.
     NewPlaces(const HeapView& old, const std::vector<std::uint64_t>& reached, Defragment order, ByteCount capacity);
     /// Each block stays where it is. `blocks`: ascending. Throws: Error{corrupt}: one lies where none can lie.
-    NewPlaces(const std::vector<heap::Block>& blocks, const std::vector<heap::Root>& roots, ByteCount capacity, const std::filesystem::path& path);
+    NewPlaces(const std::vector<heap::Block>& blocks, std::vector<heap::Root> names, const std::vector<heap::Root>& shapes, ByteCount capacity,
+              const std::filesystem::path& path);
 
     const std::byte* span() const { return span_.memory.data(); }
     const heap::Engine& engine() const { return *engine_; }
@@ -45,6 +46,8 @@ private:
     void place(const heap::Block& block);
     void index(ByteCount old_extent);
     void add_names(const HeapView& old);
+    /// In one piece: a heap that is full has no more room for them than they had. Shapes are left out before names are.
+    void add_all(std::vector<heap::Root> names, const std::vector<heap::Root>& shapes);
 
     std::vector<Move> moves_;
     std::optional<PlaceBits> starts_;  ///< of blocks of the old heap that have a place

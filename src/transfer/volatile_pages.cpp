@@ -18,12 +18,12 @@ VolatilePages::VolatilePages(const VolatileHeap& heap) {
                     "a guarded heap doesn't travel: its blocks lie behind canaries that other heaps know nothing of; make it without guards, and "
                     "without memory tools (tell_memory_tools) where it would be guarded for them");
     core_ = core;
-    const std::vector<heap::Root> roots = [&] {
+    auto [names, shapes] = [&] {
         const auto lock = core->lock_engine();
-        return core_->engine().roots();
+        return std::pair(core_->engine().roots(), core_->engine().shapes());
     }();
-    names_ = roots.size();
-    places_.emplace(core->blocks(), roots, core->ranges().durable_bytes, path_);
+    names_ = names.size();
+    places_.emplace(core->blocks(), std::move(names), shapes, core->ranges().durable_bytes, path_);
     survey_.emplace(places_->span(), core->ranges().durable_bytes);
     survey_->visit([&](const heap::PagesInUse& pages) {
         if (pages.use == heap::PageUse::metadata || pages.use == heap::PageUse::directory) made_.push_back({pages.first, pages.count});

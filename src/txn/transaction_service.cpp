@@ -189,7 +189,6 @@ void TransactionService::start_transaction(store::HeapFile& file, Purpose purpos
     file.set_scope_serial(number);
     if (purpose != Purpose::edit) return;
     loans_.free_waiting([&](void* block) { file.deallocate_durable(block); });
-    file.write_type_notes();
 }
 
 // Inner transactions
@@ -261,12 +260,21 @@ Serial TransactionService::commit_outermost(store::HeapFile& file) {
     Serial serial = last_committed();
     bool wants_snapshot = false;
     try {
-        if (scopes_.is_doomed()) throw Error(errc::transaction_doomed, file.path(), why_doomed());
+        const auto refuse_doomed = [&] {
+            if (scopes_.is_doomed()) throw Error(errc::transaction_doomed, file.path(), why_doomed());
+        };
+        refuse_doomed();
         file.require_usable(false);
         scopes_.cut();
+        const bool is_changed = !scopes_.segments().empty() || uncaptured_;
+        if (is_changed && purpose_ == Purpose::edit && file.write_type_notes()) {
+            if (!planted(Bug::notes_behind_cut)) scopes_.cut();
+            refuse_doomed();
+        }
         if (purpose_ == Purpose::edit) refuse_foreign_pointers(file);
         keep_step();
         if (!scopes_.segments().empty() || !annex_.empty() || uncaptured_) {
+            if (const auto gate = this->gate()) gate->admit();
             serial = {serial.value + 1};
             wants_snapshot = keep(file, serial);
             last_.store(serial.value, std::memory_order_release);

@@ -59,7 +59,6 @@ void SnapshotUndo::begin(std::string_view name) {
         name_.swap(kept_name);
         owner_ = this_thread();
         loans_.free_waiting([&](void* block) { file.deallocate_durable(block); });
-        file.write_type_notes();
     }
     file.set_scope_serial(scopes_.number());
 }

@@ -119,6 +119,7 @@ void SnapshotUndo::collect_implicit() {
 /// The open scope's changes become a step.
 void SnapshotUndo::keep_step() {
     if (!history_ && file_->audit() == Audit::off) {
+        if (!scopes_.recorder().certainly_unchanged()) file_->write_type_notes();
         scopes_.recorder().accept();
         return;
     }
@@ -126,6 +127,7 @@ void SnapshotUndo::keep_step() {
     std::vector<Piece> pieces;
     if (history_) pieces.reserve(scopes_.segments().size() + 1);
     scopes_.cut();
+    if (!scopes_.segments().empty() && file_->write_type_notes()) scopes_.cut();
     if (file_->audit() == Audit::scope) {
         try {
             scopes_.recorder().audit();

@@ -51,7 +51,7 @@ BOOST_AUTO_TEST_CASE(each_command_has_a_help_that_names_its_options) {
     BOOST_TEST(help.exit == 0);
     BOOST_TEST(run_tool(dir, "--version").out.starts_with("taiyen 0."));
     for (const std::string command :
-         {"info", "ls", "stats", "verify", "leaks", "map", "log", "history", "recover", "scrub", "repair", "rebase", "resize", "sparsify"}) {
+         {"info", "ls", "show", "stats", "verify", "leaks", "map", "log", "history", "recover", "scrub", "repair", "rebase", "resize", "sparsify"}) {
         BOOST_TEST(help.out.find(command) != std::string::npos, command);
         const Ran ran = run_tool(dir, command + " --help");
         BOOST_TEST(ran.exit == 0);
@@ -70,7 +70,8 @@ BOOST_AUTO_TEST_CASE(the_help_of_diff_names_both_files) {
 
 BOOST_AUTO_TEST_CASE(a_file_that_is_not_there_is_an_error_that_names_it) {
     const ScratchDirectory dir;
-    for (const std::string command : {"info", "ls", "stats", "verify", "leaks", "map", "log", "history", "recover", "scrub", "repair", "sparsify"}) {
+    for (const std::string command :
+         {"info", "ls", "show", "stats", "verify", "leaks", "map", "log", "history", "recover", "scrub", "repair", "sparsify"}) {
         const Ran ran = run_tool(dir, command + " nothing.tyn");
         BOOST_TEST(ran.exit == 2, command);
         BOOST_TEST(ran.err.find("nothing.tyn") != std::string::npos, ran.err);
@@ -123,6 +124,62 @@ BOOST_AUTO_TEST_CASE(ls_names_objects_with_the_types_that_a_program_would_write)
         {"lengths", "taiyen::vector<double>"}, {"parts", "taiyen::map<taiyen::string, tool_test::Part>"}, {"revision", "int"}};
     BOOST_TEST((types == expected), run_tool(dir, "ls a.tyn").out);
     BOOST_TEST(run_tool(dir, "ls --names a.tyn").out == "lengths\nparts\nrevision\n");
+}
+
+BOOST_AUTO_TEST_CASE(ls_tells_what_types_are_made_of) {
+    const ScratchDirectory dir;
+    make_drawing(dir / "a.tyn");
+    BOOST_TEST(run_tool(dir, "ls --shapes a.tyn").out ==
+               "lengths: vector<double>, 32 bytes\n"
+               "parts: map<string, tool_test::Part>, 56 bytes\n"
+               "tool_test::Part, 80 bytes\n"
+               "  0 name: string\n"
+               "  40 tags: vector<string>\n"
+               "  72 weight: double\n"
+               "revision: int32_t, 4 bytes\n");
+    const auto json = run_tool(dir, "ls --shapes --json a.tyn").json();
+    std::map<std::string, boost::property_tree::ptree> shapes;
+    for (const auto& [key, object] : json.get_child("objects")) shapes[object.get<std::string>("name")] = object.get_child("shape");
+    std::vector<boost::property_tree::ptree> nodes;
+    for (const auto& [key, node] : shapes.at("parts")) nodes.push_back(node);
+    BOOST_TEST(nodes.at(0).get<std::string>("kind") == "map");
+    const auto pair = nodes.at(nodes.at(0).get_child("parts").front().second.get<std::size_t>("index"));
+    BOOST_TEST(pair.get<std::string>("kind") == "pair");
+    const auto part = nodes.at(pair.get_child("parts").back().second.get<std::size_t>("index"));
+    BOOST_TEST(part.get<std::string>("type") == "tool_test::Part");
+    BOOST_TEST(part.get_child("parts").back().second.get<std::string>("name") == "weight");
+    BOOST_TEST(part.get_child("parts").back().second.get<std::uint64_t>("offset") == 72U);
+    BOOST_TEST(shapes.at("revision").front().second.get<std::string>("kind") == "signed_integer");
+}
+
+BOOST_AUTO_TEST_CASE(show_prints_what_objects_hold) {
+    const ScratchDirectory dir;
+    make_drawing(dir / "a.tyn");
+    const auto shown = [&](const std::string& words) { return run_tool(dir, "show a.tyn " + words).out; };
+    BOOST_TEST(shown("revision") == "revision: 7\n");
+    BOOST_TEST(shown("lengths --elements 2").starts_with("lengths: vector<double>, "));
+    BOOST_TEST(shown("lengths --elements 2").find("\n  … and ") != std::string::npos);
+    BOOST_TEST(shown("parts --depth 1") == shown("parts --depth 1 --elements 1"));
+    const ArchiveHeap heap(taiyen::open_read_only, dir / "a.tyn");
+    const auto& parts = *heap.find<Parts>("parts");
+    const auto json = run_tool(dir, "show --json a.tyn parts").json();
+    BOOST_TEST(json.size() == parts.size());
+    for (const auto& [name, part] : parts) {
+        const auto here = json.find(std::string(name));
+        BOOST_REQUIRE((here != json.not_found()));
+        BOOST_TEST(here->second.get<double>("weight") == part.weight);
+        BOOST_TEST(here->second.get_child("tags").size() == part.tags.size());
+        if (part.weight < 0.03) BOOST_TEST(std::stod(shown("'parts[\"" + std::string(name) + "\"].weight' --json")) == part.weight);
+    }
+    const auto all = run_tool(dir, "show --json a.tyn").json();
+    BOOST_TEST(all.size() == 3U);
+    BOOST_TEST(all.get<int>("revision") == 7);
+    for (const char* const nothing : {"part", "'parts[\"no such part\"]'", "revision.x", "'lengths[9999999]'"}) {
+        const Ran ran = run_tool(dir, std::string("show a.tyn ") + nothing);
+        BOOST_TEST(ran.exit == 2, nothing);
+        BOOST_TEST(ran.err.find("a.tyn") != std::string::npos, ran.err);
+    }
+    BOOST_TEST(run_tool(dir, "show a.tyn 'parts['").exit == 2);
 }
 
 BOOST_AUTO_TEST_CASE(stats_counts_what_the_library_counts) {

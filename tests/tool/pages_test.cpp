@@ -6,9 +6,9 @@
 
 namespace {
 using namespace tool_test;
-constexpr const char* commands[] = {"info",      "ls",      "stats",    "verify", "leaks",   "map",    "log",    "history",
-                                    "diff",      "recover", "copy",     "scrub",  "repair",  "rebase", "resize", "sparsify",
-                                    "replicate", "restore", "replicas", "follow", "promote", "bench",  "man",    "completion"};
+constexpr const char* commands[] = {"info",    "ls",       "show",   "stats",   "verify", "leaks",  "map",       "log",      "history",
+                                    "diff",    "recover",  "copy",   "scrub",   "repair", "rebase", "resize",    "sparsify", "replicate",
+                                    "restore", "replicas", "follow", "promote", "bench",  "man",    "completion"};
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(pages)
@@ -39,7 +39,7 @@ BOOST_AUTO_TEST_CASE(bash_completes_commands_and_options) {
         return file_bytes(dir / "said");
     };
     BOOST_TEST(complete("taiyen ver", 1) == "verify\n");
-    BOOST_TEST(complete("taiyen s", 1) == "stats scrub sparsify\n");
+    BOOST_TEST(complete("taiyen s", 1) == "show stats scrub sparsify\n");
     BOOST_TEST(complete("taiyen map --s", 2) == "--svg\n");
     BOOST_TEST(complete("taiyen completion ''", 2) == "bash zsh fish\n");
     BOOST_TEST(complete("taiyen completion z", 2) == "zsh\n");
@@ -70,7 +70,7 @@ BOOST_AUTO_TEST_CASE(fish_completes_commands_options_and_files) {
     };
     using Words = std::vector<std::string>;
     BOOST_TEST(complete("taiyen ver") == Words{"verify"}, boost::test_tools::per_element());
-    BOOST_TEST(complete("taiyen s") == (Words{"scrub", "sparsify", "stats"}), boost::test_tools::per_element());
+    BOOST_TEST(complete("taiyen s") == (Words{"scrub", "show", "sparsify", "stats"}), boost::test_tools::per_element());
     BOOST_TEST(complete("taiyen map --s") == Words{"--svg"}, boost::test_tools::per_element());
     BOOST_TEST(complete("taiyen verify --") == (Words{"--data-file", "--help", "--json", "--level", "--log-file", "--sample", "--seed", "--threads"}),
                boost::test_tools::per_element());

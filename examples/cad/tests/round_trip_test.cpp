@@ -57,6 +57,14 @@ BOOST_AUTO_TEST_CASE(another_process_finds_the_document_that_was_saved, *boost::
     BOOST_TEST(told_by_another_process(folder.path(), library, "broken") == "nothing");
 }
 
+BOOST_AUTO_TEST_CASE(the_heap_knows_what_a_document_is_made_of_in_less_than_two_kilobytes) {
+    BOOST_TEST(taiyen::stl::encoded_shape<Document>().size() <= 2048U);
+    const taiyen::Shape shape = taiyen::shape_of<Document>();
+    BOOST_TEST(shape.nodes[0].parts.at(0).name == "drawings");
+    BOOST_TEST(shape.type(shape.nodes[0].parts.at(0).node) == "map<string, cad::Drawing>");
+    for (const taiyen::ShapeNode& node : shape.nodes) BOOST_TEST((node.kind != taiyen::ShapeKind::opaque || node.name == "v"), shape.text());
+}
+
 BOOST_AUTO_TEST_CASE(edits_keep_pointers_index_and_extents) {
     DocumentInHeap in_heap;
     fill(in_heap.document, taiyen::test::seed_of_run(), 500);

@@ -3,10 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include <taiyen/base/detail/export.hpp>
+#include <taiyen/shape/shape.hpp>
 
 namespace taiyen {
 
@@ -21,6 +23,8 @@ struct StoredObject {
     std::uint64_t offset = 0;  ///< in the heap
     std::size_t bytes = 0;     ///< of the object itself, without what it owns elsewhere in the heap (taiyen/inspect/leaks.hpp tells that)
     std::uint64_t count = 1;
+    /// Of the type; objects of one type share it. Null: no program that knows shapes had the object yet, there was no room, or what is stored can't be read (`verify()` tells).
+    std::shared_ptr<const Shape> shape;
 };
 
 /// All of them by name. Throws: Error{closed | corrupt | …}.

@@ -20,6 +20,7 @@
 #include <taiyen/heap/volatile_heap.hpp>
 #include <taiyen/stl/allocator.hpp>
 #include <taiyen/stl/detail/fingerprint.hpp>
+#include <taiyen/stl/detail/shape_of.hpp>
 #include <taiyen/stl/detail/stored_hash.hpp>
 #include <taiyen/store/archive_heap.hpp>
 
@@ -122,7 +123,9 @@ T* find(heap::HeapCore& core, std::string_view name, bool accept = false) {
     check_object<T>();
     const auto found = heap::find_named(core, name);
     if (!found) return nullptr;
-    if (const std::string asked = fingerprint<T>(); found->fingerprint != asked) heap::settle_type(core, name, found->fingerprint, asked, accept);
+    const std::string asked = fingerprint<T>();
+    if (found->fingerprint != asked) heap::settle_type(core, name, found->fingerprint, asked, accept);
+    heap::settle_shape(core, type_shape<T>, asked);
     auto* const object = static_cast<T*>(found->object);
     if (!accept) check_keys(core, name, *object);
     return object;
@@ -141,7 +144,7 @@ T& construct(heap::HeapCore& core, std::string_view name, A&&... arguments) {
             heap::deallocate(object);
         }
     } undo{core, make_for<T>(core, name, std::forward<A>(arguments)...)};
-    heap::add_named(core, name, {undo.object, sizeof(T), 1, fingerprint<T>()});
+    heap::add_named(core, name, {undo.object, sizeof(T), 1, fingerprint<T>()}, &type_shape<T>);
     return *std::exchange(undo.object, nullptr);
 }
 

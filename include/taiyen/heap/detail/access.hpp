@@ -24,6 +24,10 @@ inline constexpr accept_layout_t accept_layout{};
 
 }  // namespace taiyen
 
+namespace taiyen::shape {
+struct TypeShape;
+}
+
 namespace taiyen::heap {
 
 class HeapCore;  ///< the compiled side of any open heap
@@ -68,7 +72,8 @@ TAIYEN_EXPORT TypeMatch match_types(std::string_view stored, std::string_view as
 
 TAIYEN_EXPORT std::optional<NamedObject> find_named(const HeapCore& core, std::string_view name);
 /// Throws: Error{name_taken | invalid_argument | …}, HeapFull.
-TAIYEN_EXPORT void add_named(HeapCore& core, std::string_view name, const NamedObject& object);
+/// `shape`: of its type, which the heap is to keep if there is room and it has none that says as much; null: unknown.
+TAIYEN_EXPORT void add_named(HeapCore& core, std::string_view name, const NamedObject& object, shape::TypeShape* shape = nullptr);
 /// Bytes of an object.
 struct ObjectBytes {
     const void* begin;
@@ -82,6 +87,8 @@ TAIYEN_EXPORT bool remove_named(HeapCore& core, std::string_view name);
 TAIYEN_EXPORT void check_type(const HeapCore& core, std::string_view name, std::string_view stored, std::string_view asked);
 /// The same; a fingerprint that says nothing of what lies inside is replaced, and with `accept` one that says something else. Durability: with the next save or transaction, or the next UndoScope.
 TAIYEN_EXPORT void settle_type(HeapCore& core, std::string_view name, std::string_view stored, std::string_view asked, bool accept);
+/// The type with that fingerprint has this shape; the heap keeps it if it has none that says as much. Durability: as settle_type. Complexity: a look at two words, but for the first time for each type and open heap.
+TAIYEN_EXPORT void settle_shape(HeapCore& core, shape::TypeShape& type, std::string_view fingerprint);
 /// Whether a key of the container of that name was looked for since the heap was opened.
 TAIYEN_EXPORT bool was_looked_at(const HeapCore& core, std::string_view name);
 TAIYEN_EXPORT void set_looked_at(const HeapCore& core, std::string_view name);

@@ -65,6 +65,8 @@ public:
     /// What this says of bytes in a heap: another number, another layout. From 2 on heads of text may begin behind its first byte.
     static constexpr std::uint64_t layout_version = !IsApart && digests_of<K, Compare>() == Digests::heads ? 2 : 1;
 
+    static constexpr std::uint64_t leaf_form = Tree::leaf_form;
+
     static_assert(std::is_same_v<typename std::allocator_traits<Allocator>::value_type, value_type>,
                   "taiyen: the allocator's value_type is the container's: std::pair<const Key, Value>, or Key");
     static_assert(IsApart || std::is_copy_constructible_v<K>, "taiyen: keys of a B-tree can be copied");

@@ -104,6 +104,9 @@ struct BTreeNodes {
         if (digests != Digests::none) slots = std::min(slots, 1024 / sizeof(Digest));
         return std::max(slots, few);
     }
+    /// How leaves hold elements, for who reads them without the types (src/shape/FORMAT.md).
+    static constexpr std::uint64_t leaf_form =
+        256 + (digests == Digests::none ? 0 : 4 * sizeof(Digest)) + (digests == Digests::keys ? 2 : 0) + (is_apart ? 1 : 0);
     static constexpr std::uint32_t leaf_slots = slots_wanted();
     static constexpr std::uint32_t first_slots = std::clamp<std::uint32_t>(slots_in(256), 2, leaf_slots);
     static constexpr std::uint32_t slots_growth = 4;

@@ -65,10 +65,12 @@ struct NamelessValue {
 #pragma clang diagnostic pop
 #endif
 
-template <class... T>
-constexpr Types<T...> types_of(const T&...) {
-    return {};
-}
+struct TypesOf {
+    template <class... T>
+    constexpr Types<T...> operator()(const T&...) const {
+        return {};
+    }
+};
 
 // A pack expansion can't repeat `{}`, and structured bindings want their names written down: eight at a time, behind those of the groups before.
 #define TAIYEN_BRACES {}, {}, {}, {}, {}, {}, {}, {},
@@ -84,10 +86,13 @@ constexpr Types<T...> types_of(const T&...) {
     TAIYEN_BRACED((n) + 6, __VA_ARGS__{}, {}, {}, {}, {}, {}, ) \
     TAIYEN_BRACED((n) + 7, __VA_ARGS__{}, {}, {}, {}, {}, {}, {}, )
 #define TAIYEN_NAMES(x) x##0, x##1, x##2, x##3, x##4, x##5, x##6, x##7,
-#define TAIYEN_BOUND(n, ...)                \
-    if constexpr (N == (n)) {               \
-        const auto& [__VA_ARGS__] = object; \
-        return types_of(__VA_ARGS__);       \
+#define TAIYEN_BOUND(n, ...)                          \
+    if constexpr (N == (n)) {                         \
+        auto& [__VA_ARGS__] = object;                 \
+        if constexpr (requires { use(__VA_ARGS__); }) \
+            return use(__VA_ARGS__);                  \
+        else                                          \
+            return Unusable();                        \
     }
 #define TAIYEN_BOUND_GROUP(n, x, ...)                                           \
     TAIYEN_BOUND((n) + 1, __VA_ARGS__ x##0)                                     \
@@ -112,9 +117,11 @@ consteval bool takes_braces() {
     return false;
 }
 
-/// The types of the N members. Only its return type is used.
-template <std::size_t N, class T>
-constexpr auto members_of(const T& object) {
+struct Unusable {};
+
+/// What `use` returns for the N members; Unusable where it can't take them: references to bit-fields.
+template <std::size_t N, class T, class Use>
+constexpr auto with_members(T& object, Use use) {
     TAIYEN_BOUND_GROUP(0, a, )
     TAIYEN_BOUND_GROUP(8, b, TAIYEN_NAMES(a))
     TAIYEN_BOUND_GROUP(16, c, TAIYEN_NAMES(a) TAIYEN_NAMES(b))
@@ -189,7 +196,7 @@ consteval auto parts_of() {
     } else if constexpr (std::is_aggregate_v<T> && !std::is_polymorphic_v<T> && layout_tag<T> == 0) {
         constexpr std::size_t count = bound_members<T>();
         if constexpr (count != 0)
-            return decltype(members_of<count>(std::declval<const T&>()))();
+            return decltype(with_members<count>(std::declval<const T&>(), TypesOf()))();
         else
             return Types<>();
     } else {

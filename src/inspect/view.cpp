@@ -1,0 +1,407 @@
+#include <taiyen/inspect/view.hpp>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstring>
+
+#include <taiyen/inspect/objects.hpp>
+
+#include "inspect/view_memory.hpp"
+#include "store/heap_access.hpp"
+
+namespace taiyen {
+namespace {
+
+__extension__ using Wide = unsigned __int128;
+
+/// In UTF-8; what is no character is U+FFFD.
+void append_character(std::string& text, std::uint32_t c) {
+    if (c > 0x10ffff || (c >= 0xd800 && c < 0xe000)) c = 0xfffd;
+    const auto put = [&](std::uint32_t byte) { text.push_back(static_cast<char>(byte)); };
+    const auto put_rest = [&](int pieces) {
+        while (pieces-- > 0) put(0x80U | (c >> (6U * static_cast<unsigned>(pieces)) & 0x3fU));
+    };
+    if (c < 0x80) return put(c);
+    put(c < 0x800 ? 0xc0U | c >> 6U : c < 0x10000 ? 0xe0U | c >> 12U : 0xf0U | c >> 18U);
+    put_rest(c < 0x800 ? 1 : c < 0x10000 ? 2 : 3);
+}
+
+std::uint32_t unit_at(const std::vector<std::byte>& bytes, std::size_t at, std::size_t width) {
+    std::uint32_t unit = 0;
+    std::memcpy(&unit, bytes.data() + at, width);
+    return unit;
+}
+
+std::string text_of(const std::vector<std::byte>& bytes, std::size_t width) {
+    if (width == 1) return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+    std::string text;
+    for (std::size_t at = 0; at < bytes.size(); at += width) {
+        std::uint32_t c = unit_at(bytes, at, width);
+        if (width == 2 && c >= 0xd800 && c < 0xdc00 && at + width < bytes.size()) {
+            const std::uint32_t low = unit_at(bytes, at + width, width);
+            if (low >= 0xdc00 && low < 0xe000) {
+                c = 0x10000 + ((c - 0xd800) << 10U) + (low - 0xdc00);
+                at += width;
+            }
+        }
+        append_character(text, c);
+    }
+    return text;
+}
+
+std::string digits_of(Wide value, bool is_negative) {
+    std::string digits;
+    do {
+        digits.insert(digits.begin(), static_cast<char>('0' + static_cast<int>(value % 10)));
+        value /= 10;
+    } while (value != 0);
+    return is_negative ? "-" + digits : digits;
+}
+
+template <class T>
+std::string digits_of_floating(T value) {
+    std::array<char, 128> text;
+    const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
+    return {text.data(), end};
+}
+
+bool leads_on(ShapeKind kind) { return kind == ShapeKind::pointer || kind == ShapeKind::optional || kind == ShapeKind::variant; }
+
+}  // namespace
+
+const ShapeNode& ViewValue::node() const noexcept { return memory_->shape->nodes[node_]; }
+ShapeKind ViewValue::kind() const noexcept { return node().kind; }
+std::string ViewValue::type() const { return memory_->shape->type(node_); }
+std::uint64_t ViewValue::bytes() const noexcept { return node().bytes; }
+
+void ViewValue::throw_other(const char* wanted) const {
+    throw Error(errc::type_mismatch, memory_->file.path(), offset_, "what is stored there is a " + type() + ", not " + wanted);
+}
+
+void ViewValue::throw_unheld() const {
+    throw Error(errc::type_mismatch, memory_->file.path(), offset_,
+                "what is stored there is " + digits() + ", a " + type() + ", which the type that was asked for doesn't hold");
+}
+
+// ---- in place
+
+std::size_t ViewValue::parts() const noexcept {
+    switch (kind()) {
+        case ShapeKind::structure:
+        case ShapeKind::pair:
+        case ShapeKind::tuple: return node().parts.size();
+        case ShapeKind::array: return node().count;
+        default: return 0;
+    }
+}
+
+ViewValue ViewValue::part(std::size_t number) const {
+    if (number >= parts())
+        throw Error(errc::invalid_argument, memory_->file.path(), offset_, "a " + type() + " has " + std::to_string(parts()) + " parts");
+    if (kind() == ShapeKind::array) {
+        const std::uint32_t element = node().parts.front().node;
+        return inner(element, offset_ + number * memory_->shape->nodes[element].bytes);
+    }
+    const ShapePart& part = node().parts[number];
+    return inner(part.node, number == 1 && second_ != 0 ? second_ : offset_ + part.offset);
+}
+
+const std::string& ViewValue::part_name(std::size_t number) const {
+    static const std::string none;
+    static const std::string of_pairs[] = {"first", "second"};
+    if (kind() == ShapeKind::pair) return number < 2 ? of_pairs[number] : none;
+    return kind() == ShapeKind::structure && number < node().parts.size() ? node().parts[number].name : none;
+}
+
+std::optional<std::size_t> ViewValue::alternative() const {
+    if (kind() != ShapeKind::variant) throw_other("a variant");
+    std::uint64_t longest = 0;
+    std::uint64_t alignment = 1;
+    for (const ShapePart& part : node().parts) {
+        longest = std::max(longest, memory_->shape->nodes[part.node].bytes);
+        alignment = std::max<std::uint64_t>(alignment, memory_->shape->nodes[part.node].alignment);
+    }
+    const std::uint64_t at = offset_ + round_up(longest, alignment);
+    const bool is_wide = node().parts.size() >= 256;
+    const std::size_t index = is_wide ? memory_->word<std::uint16_t>(at) : memory_->word<std::uint8_t>(at);
+    if (index == (is_wide ? 0xffffU : 0xffU)) return std::nullopt;
+    if (index >= node().parts.size()) memory_->throw_corrupt(at, "a variant holds none of its alternatives");
+    return index;
+}
+
+std::optional<ViewValue> ViewValue::target() const {
+    const auto first = [&] { return node().parts.front().node; };
+    if (kind() == ShapeKind::pointer) {
+        const auto to = memory_->target(offset_, node().distances);
+        if (!to) return std::nullopt;
+        memory_->require(*to, memory_->shape->nodes[first()].bytes);
+        return inner(first(), *to);
+    }
+    if (kind() == ShapeKind::optional) {
+        const std::uint64_t at = offset_ + memory_->shape->nodes[first()].bytes;
+        if (memory_->word<std::uint8_t>(at) == 0) return std::nullopt;
+        return inner(first(), offset_);
+    }
+    const auto index = alternative();  // a variant, or it throws
+    return index ? std::optional(inner(node().parts[*index].node, offset_)) : std::nullopt;
+}
+
+ViewValue ViewValue::held() const {
+    ViewValue here = *this;
+    for (unsigned steps = 0; leads_on(here.kind()); ++steps) {
+        auto to = here.target();
+        if (!to || steps == 64)
+            throw Error(errc::not_found, memory_->file.path(), here.offset_, "what is stored there is a " + here.type() + ", which leads to nothing");
+        here = std::move(*to);
+    }
+    return here;
+}
+
+// ---- elements
+
+bool ViewValue::has_elements() const noexcept { return inspect::ViewWalk::is_known(*this); }
+
+ViewElements ViewValue::elements() const {
+    auto walk = inspect::ViewWalk::of(*this);
+    if (!walk) throw_other("a container whose elements can be told");
+    return ViewElements(std::move(walk));
+}
+
+std::uint64_t ViewValue::size() const {
+    const auto walk = inspect::ViewWalk::of(*this);
+    if (!walk) throw_other("a container whose elements can be told");
+    if (const auto left = walk->left()) return *left;
+    std::uint64_t count = 0;
+    while (walk->next()) ++count;
+    return count;
+}
+
+ViewElements::ViewElements(std::unique_ptr<inspect::ViewWalk> walk) : walk_(std::move(walk)) { advance(); }
+ViewElements::ViewElements(ViewElements&&) noexcept = default;
+ViewElements& ViewElements::operator=(ViewElements&&) noexcept = default;
+ViewElements::~ViewElements() = default;
+
+void ViewElements::advance() {
+    std::optional<ViewValue> next = walk_->next();
+    now_.reset();
+    if (next) now_.emplace(std::move(*next));
+}
+
+// ---- numbers and texts
+
+ViewNumber ViewValue::number() const {
+    const ShapeNode& type = node();
+    if (type.kind == ShapeKind::enumeration) return inner(type.parts.front().node, offset_).number();
+    ViewNumber number;
+    if (type.kind == ShapeKind::floating_point) {
+        number.kind = ViewNumber::Kind::floating;
+        if (type.bytes == sizeof(float))
+            number.floating = memory_->word<float>(offset_);
+        else if (type.bytes == sizeof(double))
+            number.floating = memory_->word<double>(offset_);
+        else if (type.bytes == sizeof(long double))
+            memory_->read(offset_, &number.floating, 10);  // the others are padding
+        else
+            throw_other("a number that can be told");
+        return number;
+    }
+    const bool is_signed = type.kind == ShapeKind::signed_integer;
+    if (!is_signed && type.kind != ShapeKind::unsigned_integer && type.kind != ShapeKind::boolean && type.kind != ShapeKind::character)
+        throw_other("a number");
+    Wide value = 0;
+    memory_->read(offset_, &value, type.bytes);
+    const unsigned bits = static_cast<unsigned>(type.bytes) * 8;
+    const bool is_negative = is_signed && (value >> (bits - 1) & 1U) != 0;
+    if (is_negative && bits < 128) value |= ~Wide{0} << bits;
+    if (is_negative) {
+        if (~value >> 63U != 0) throw_other("a number of 64 bits");
+        number.kind = ViewNumber::Kind::negative;
+        number.negative = static_cast<std::int64_t>(value);
+        return number;
+    }
+    if (value >> 64U != 0) throw_other("a number of 64 bits");
+    number.natural = static_cast<std::uint64_t>(value);
+    return number;
+}
+
+std::string ViewValue::digits() const {
+    const ShapeNode& type = node();
+    if (type.kind == ShapeKind::enumeration) return inner(type.parts.front().node, offset_).digits();
+    const bool is_integer = type.kind == ShapeKind::signed_integer || type.kind == ShapeKind::unsigned_integer;
+    if (is_integer && type.bytes == sizeof(Wide)) {
+        const auto value = memory_->word<Wide>(offset_);
+        const bool is_negative = type.kind == ShapeKind::signed_integer && value >> 127U != 0;
+        return digits_of(is_negative ? -value : value, is_negative);
+    }
+    const ViewNumber value = number();
+    if (value.kind == ViewNumber::Kind::negative) return std::to_string(value.negative);
+    if (value.kind == ViewNumber::Kind::natural) return std::to_string(value.natural);
+    if (type.bytes == sizeof(float)) return digits_of_floating(static_cast<float>(value.floating));
+    if (type.bytes == sizeof(double)) return digits_of_floating(static_cast<double>(value.floating));
+    return digits_of_floating(value.floating);
+}
+
+std::string ViewValue::text() const {
+    const ShapeNode& type = node();
+    const auto read = [&](std::uint64_t offset, std::uint64_t bytes) {
+        memory_->require(offset, bytes);  // before there is memory for it
+        std::vector<std::byte> all(bytes);
+        if (bytes != 0) memory_->read(offset, all.data(), bytes);
+        return all;
+    };
+    if (type.kind == ShapeKind::character) return text_of(read(offset_, type.bytes), type.bytes);
+    const bool is_row = type.kind == ShapeKind::string || type.kind == ShapeKind::array;
+    const ShapeNode* const element = is_row ? &memory_->shape->nodes[type.parts.front().node] : nullptr;
+    if (!is_row || element->kind != ShapeKind::character || !has_elements()) throw_other("a text");
+    ViewElements elements = this->elements();
+    const std::uint64_t count = size();
+    if (count == 0) return {};
+    std::vector<std::byte> bytes = read(elements.begin()->offset(), count * element->bytes);
+    if (type.kind == ShapeKind::array) {
+        std::size_t end = 0;
+        while (end < bytes.size() && unit_at(bytes, end, element->bytes) != 0) end += element->bytes;
+        bytes.resize(end);
+    }
+    return text_of(bytes, element->bytes);
+}
+
+// ---- paths
+
+namespace {
+
+/// Pieces of a path, from the front.
+struct PathPiece {
+    enum class What { name, number, key };
+    What what;
+    std::string text;  ///< what was written, without dots, brackets and quotes
+};
+
+[[noreturn]] void throw_bad_path(std::string_view path, const char* why) {
+    throw Error(errc::invalid_argument, "'" + std::string(path) + "' is no path: " + why + "; write it like parts[\"bolt\"].tags[2]");
+}
+
+std::vector<PathPiece> pieces_of(std::string_view path) {
+    std::vector<PathPiece> pieces;
+    std::size_t at = 0;
+    while (at != path.size()) {
+        if (path[at] == '[') {
+            ++at;
+            PathPiece piece{PathPiece::What::number, {}};
+            if (at != path.size() && path[at] == '"') {
+                piece.what = PathPiece::What::key;
+                for (++at; at != path.size() && path[at] != '"'; ++at) {
+                    if (path[at] == '\\' && at + 1 != path.size()) ++at;
+                    piece.text += path[at];
+                }
+                if (at == path.size()) throw_bad_path(path, "a quote isn't closed");
+                ++at;
+            } else {
+                while (at != path.size() && path[at] != ']') piece.text += path[at++];
+                if (piece.text.empty()) throw_bad_path(path, "brackets hold nothing");
+            }
+            if (at == path.size() || path[at] != ']') throw_bad_path(path, "a bracket isn't closed");
+            ++at;
+            pieces.push_back(std::move(piece));
+            continue;
+        }
+        if (path[at] == '.')
+            ++at;
+        else if (!pieces.empty())
+            throw_bad_path(path, "a dot is missing");
+        PathPiece piece{PathPiece::What::name, {}};
+        while (at != path.size() && path[at] != '.' && path[at] != '[') piece.text += path[at++];
+        if (piece.text.empty()) throw_bad_path(path, "a name is missing");
+        pieces.push_back(std::move(piece));
+    }
+    return pieces;
+}
+
+}  // namespace
+
+std::optional<ViewValue> ViewValue::step(std::string_view name) const {
+    for (std::size_t i = 0; i != parts(); ++i)
+        if (kind() != ShapeKind::array && part_name(i) == name) return part(i);
+    return std::nullopt;
+}
+
+std::optional<ViewValue> ViewValue::step_to(std::string_view key, bool is_text) const {
+    if (is_map(kind()) && has_elements()) {
+        for (const ViewValue& element : elements()) {
+            const ViewValue its = element.part(0);
+            const bool is_character = its.kind() == ShapeKind::string || its.kind() == ShapeKind::array || its.kind() == ShapeKind::character;
+            const bool is_number = !is_character && its.kind() >= ShapeKind::boolean && its.kind() <= ShapeKind::enumeration;
+            if (is_text ? is_character && its.text() == key : is_number && its.digits() == key) return element.part(1);
+        }
+        return std::nullopt;
+    }
+    std::uint64_t number = 0;
+    const auto parsed = std::from_chars(key.data(), key.data() + key.size(), number);
+    if (is_text || parsed.ec != std::errc() || parsed.ptr != key.data() + key.size()) return std::nullopt;
+    if (parts() != 0) return number < parts() ? std::optional(part(number)) : std::nullopt;
+    if (!has_elements()) return std::nullopt;
+    for (const ViewValue& element : elements())
+        if (number-- == 0) return element;
+    return std::nullopt;
+}
+
+ViewValue ViewValue::at(std::string_view path) const {
+    ViewValue here = *this;
+    std::string before;
+    const auto throw_nothing = [&](const std::string& what) {
+        throw Error(
+            errc::not_found, memory_->file.path(), here.offset_,
+            (before.empty() ? std::string("the object") : std::string(1, '\'').append(before).append("'")) + " is a " + here.type() + ", " + what);
+    };
+    for (const PathPiece& piece : pieces_of(path)) {
+        here = here.held();
+        auto to = piece.what == PathPiece::What::name ? here.step(piece.text) : here.step_to(piece.text, piece.what == PathPiece::What::key);
+        std::string written = piece.what == PathPiece::What::name ? (before.empty() ? "" : ".") : piece.what == PathPiece::What::number ? "[" : "[\"";
+        written += piece.text;
+        written += piece.what == PathPiece::What::name ? "" : piece.what == PathPiece::What::number ? "]" : "\"]";
+        if (!to) throw_nothing("which has no '" + written + "'");
+        here = std::move(*to);
+        before += written;
+    }
+    return here;
+}
+
+// ---- heaps
+
+std::vector<std::string> View::names() const {
+    std::vector<std::string> names;
+    for (StoredObject& object : stored_objects(*heap_)) names.push_back(std::move(object.name));
+    return names;
+}
+
+std::optional<ViewValue> View::find(std::string_view name) const {
+    std::vector<StoredObject> objects = stored_objects(*heap_);
+    const auto found = std::ranges::find(objects, name, &StoredObject::name);
+    if (found == objects.end()) return std::nullopt;
+    store::HeapFile& file = HeapAccess::file(*heap_);
+    if (!found->shape) {
+        throw Error(errc::not_found, file.path(), found->offset,
+                    "the heap doesn't know the shape of '" + found->name + "', a " + found->type +
+                        ": a program that knows the type stores it when it asks for the object and then changes the heap");
+    }
+    return inspect::ViewAccess::object(file, found->shape, found->offset, found->count);
+}
+
+ViewValue inspect::ViewAccess::object(store::HeapFile& heap, std::shared_ptr<const Shape> shape, std::uint64_t offset, std::uint64_t count) {
+    const ShapeNode& one = shape->nodes.front();
+    const std::uint64_t bytes = std::max<std::uint64_t>(one.bytes, 1);
+    std::uint32_t node = 0;
+    if (count != 1) {
+        if (count > heap.image().mapped() / bytes)
+            ViewMemory(heap, shape).throw_corrupt(offset, "a name has more objects than the heap has room for");
+        auto several = std::make_shared<Shape>(*shape);
+        node = static_cast<std::uint32_t>(several->nodes.size());
+        several->nodes.push_back({ShapeKind::array, false, false, one.bytes * count, one.alignment, count, {}, {{{}, 0, 0}}});
+        shape = std::move(several);
+    }
+    auto memory = std::make_shared<const ViewMemory>(heap, std::move(shape));
+    memory->require(offset, memory->shape->nodes[node].bytes);
+    return {std::move(memory), node, offset};
+}
+
+}  // namespace taiyen

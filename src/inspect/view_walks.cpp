@@ -1,0 +1,381 @@
+/// Where the elements of containers lie: as libstdc++ 12 lays its own out, as far as their sizes confirm it, and as taiyen does.
+
+#include <algorithm>
+
+#include "inspect/view_memory.hpp"
+
+namespace taiyen::inspect {
+namespace {
+
+/// Trees and lists of a sane heap stay far below.
+constexpr unsigned tree_depth_max = 192;
+constexpr std::uint64_t control_bytes_min = 16;
+
+/// Of a container with empty functions and no allocator's state, in bytes; 0: not known.
+constexpr std::uint64_t bare_bytes(ShapeKind kind) {
+    switch (kind) {
+        case ShapeKind::string: return 32;
+        case ShapeKind::vector: return 24;
+        case ShapeKind::bit_vector: return 40;
+        case ShapeKind::deque: return 80;
+        case ShapeKind::list: return 24;
+        case ShapeKind::forward_list: return 8;
+        case ShapeKind::map:
+        case ShapeKind::multimap:
+        case ShapeKind::set:
+        case ShapeKind::multiset: return 48;
+        case ShapeKind::unordered_map:
+        case ShapeKind::unordered_multimap:
+        case ShapeKind::unordered_set:
+        case ShapeKind::unordered_multiset: return 56;
+        case ShapeKind::btree_map:
+        case ShapeKind::btree_multimap:
+        case ShapeKind::btree_set:
+        case ShapeKind::btree_multiset:
+        case ShapeKind::ordered_map:
+        case ShapeKind::ordered_multimap:
+        case ShapeKind::ordered_set:
+        case ShapeKind::ordered_multiset: return 40;
+        case ShapeKind::flat_hash_map:
+        case ShapeKind::flat_hash_set: return 32;
+        default: return 0;
+    }
+}
+
+/// With the container's words at its end, behind the allocator and whatever else is empty.
+class ContainerWalk : public ViewWalk {
+public:
+    explicit ContainerWalk(const ViewValue& container)
+        : container_(container), element_(ViewAccess::node(container).parts.empty() ? 0 : ViewAccess::node(container).parts.front().node),
+          element_bytes_(memory().shape->nodes[element_].bytes), alignment_(memory().shape->nodes[element_].alignment) {}
+
+protected:
+    const ViewMemory& memory() const { return ViewAccess::memory(container_); }
+    /// Of the container's word that many bytes before its end.
+    std::uint64_t at(std::uint64_t before_end) const { return container_.offset() + container_.bytes() - before_end; }
+    std::uint64_t word(std::uint64_t before_end) const { return memory().word<std::uint64_t>(at(before_end)); }
+    std::optional<std::uint64_t> target(std::uint64_t offset) const { return memory().target(offset, ViewAccess::node(container_).distances); }
+    std::uint64_t target_of(std::uint64_t offset) const {
+        const auto to = target(offset);
+        if (!to) memory().throw_corrupt(offset, "a container's link leads nowhere");
+        return *to;
+    }
+    ViewValue element(std::uint64_t offset) const {
+        memory().require(offset, element_bytes_);
+        return ViewAccess::inner(container_, element_, offset);
+    }
+    std::uint64_t element_bytes() const { return element_bytes_; }
+    std::uint64_t alignment() const { return alignment_; }
+    const ViewValue& container() const { return container_; }
+
+    /// Each element has its own memory.
+    std::uint64_t claimed(std::uint64_t before_end) const {
+        const std::uint64_t count = word(before_end);
+        if (count > memory().end() / element_bytes_)
+            memory().throw_corrupt(at(before_end), "a container says that it has more elements than the heap has room for");
+        return count;
+    }
+    /// How many elements lie between two addresses.
+    std::uint64_t between(std::uint64_t begin, std::uint64_t end) const {
+        if (end < begin || (end - begin) % element_bytes_ != 0) memory().throw_corrupt(container_.offset(), "a container ends before it begins");
+        memory().require(begin, end - begin);
+        return (end - begin) / element_bytes_;
+    }
+
+private:
+    const ViewValue container_;
+    const std::uint32_t element_;
+    const std::uint64_t element_bytes_;
+    const std::uint64_t alignment_;
+};
+
+/// Side by side in memory.
+class Row final : public ContainerWalk {
+public:
+    explicit Row(const ViewValue& container) : ContainerWalk(container) {
+        const ShapeKind kind = container.kind();
+        if (kind == ShapeKind::array) {
+            at_ = container.offset();
+            left_ = ViewAccess::node(container).count;
+        } else if (kind == ShapeKind::string) {
+            left_ = word(24);
+            at_ = target_of(at(32));
+            if (left_ > memory().end() / element_bytes()) memory().throw_corrupt(at(24), "a string is longer than the heap");
+        } else if (const auto begin = target(at(24))) {
+            at_ = *begin;
+            left_ = between(at_, target_of(at(16)));
+        }
+        memory().require(at_, left_ * element_bytes());
+    }
+    std::optional<std::uint64_t> left() const override { return left_; }
+    std::optional<ViewValue> next() override {
+        if (left_ == 0) return std::nullopt;
+        --left_;
+        const std::uint64_t here = at_;
+        at_ += element_bytes();
+        return element(here);
+    }
+
+private:
+    std::uint64_t at_ = 0;
+    std::uint64_t left_ = 0;
+};
+
+/// In blocks, to which a row of pointers leads. An iterator is {element, begin of its block, end of its block, pointer in that row}.
+class Deque final : public ContainerWalk {
+public:
+    explicit Deque(const ViewValue& container)
+        : ContainerWalk(container), each_(element_bytes() < 512 ? 512 / element_bytes() : 1), row_(target_of(at(40))), at_(target_of(at(64))) {
+        const std::uint64_t first_end = target_of(at(48));
+        const std::uint64_t last_row = target_of(at(8));
+        const std::uint64_t last_begin = target_of(at(24));
+        const std::uint64_t last = target_of(at(32));
+        if (last_row < row_ || (last_row - row_) % 8 != 0) memory().throw_corrupt(container.offset(), "a deque ends before it begins");
+        const std::uint64_t blocks = (last_row - row_) / 8;
+        memory().require(row_, last_row - row_ + 8);
+        in_block_ = blocks == 0 ? between(at_, last) : between(at_, first_end);
+        left_ = in_block_ + (blocks == 0 ? 0 : (blocks - 1) * each_ + between(last_begin, last));
+        if (in_block_ > each_) memory().throw_corrupt(container.offset(), "a block of a deque is too long");
+    }
+    std::optional<std::uint64_t> left() const override { return left_; }
+    std::optional<ViewValue> next() override {
+        if (left_ == 0) return std::nullopt;
+        while (in_block_ == 0) {
+            row_ += 8;
+            at_ = target_of(row_);
+            in_block_ = each_;
+        }
+        --left_;
+        --in_block_;
+        const std::uint64_t here = at_;
+        at_ += element_bytes();
+        return element(here);
+    }
+
+private:
+    const std::uint64_t each_;
+    std::uint64_t row_;
+    std::uint64_t at_;
+    std::uint64_t in_block_ = 0;
+    std::uint64_t left_ = 0;
+};
+
+/// Linked both ways, in a ring with the list itself.
+class List final : public ContainerWalk {
+public:
+    explicit List(const ViewValue& container) : ContainerWalk(container), left_(claimed(8)), node_(at(24)) {}
+    std::optional<std::uint64_t> left() const override { return left_; }
+    std::optional<ViewValue> next() override {
+        if (left_ == 0) return std::nullopt;
+        --left_;
+        node_ = target_of(node_);
+        if (node_ == at(24)) memory().throw_corrupt(container().offset(), "a list has fewer elements than it says");
+        return element(node_ + round_up(16, alignment()));
+    }
+
+private:
+    std::uint64_t left_;
+    std::uint64_t node_;
+};
+
+/// Linked to the next one: `forward_list`, and hash tables, which count.
+class Chain final : public ContainerWalk {
+public:
+    explicit Chain(const ViewValue& container)
+        : ContainerWalk(container), counts_(container.kind() != ShapeKind::forward_list), node_(counts_ ? at(40) : at(8)),
+          left_(counts_ ? claimed(32) : memory().end() / (8 + element_bytes())) {}
+    std::optional<std::uint64_t> left() const override { return counts_ ? std::optional(left_) : std::nullopt; }
+    std::optional<ViewValue> next() override {
+        if (left_ == 0 && counts_) return std::nullopt;
+        const auto to = target(node_);
+        if (!to && !counts_) return std::nullopt;
+        if (!to || left_ == 0) memory().throw_corrupt(container().offset(), "a chain of elements has another length than it can have");
+        --left_;
+        node_ = *to;
+        return element(node_ + round_up(8, alignment()));
+    }
+
+private:
+    const bool counts_;
+    std::uint64_t node_;
+    std::uint64_t left_;
+};
+
+/// A red-black tree: nodes are {colour, parent, left, right}, and so is the one in the container, whose left one is the first.
+class Tree final : public ContainerWalk {
+public:
+    explicit Tree(const ViewValue& container) : ContainerWalk(container), left_(claimed(8)) {}
+    std::optional<std::uint64_t> left() const override { return left_; }
+    std::optional<ViewValue> next() override {
+        if (left_ == 0) return std::nullopt;
+        --left_;
+        node_ = node_ == 0 ? target_of(at(40) + 16) : successor(node_);
+        if (node_ == at(40)) memory().throw_corrupt(container().offset(), "a tree has fewer elements than it says");
+        return element(node_ + round_up(32, alignment()));
+    }
+
+private:
+    std::uint64_t successor(std::uint64_t node) const {
+        if (auto below = target(node + 24)) {
+            for (unsigned depth = 0; depth != tree_depth_max; ++depth) {
+                const auto left = target(*below + 16);
+                if (!left) return *below;
+                below = left;
+            }
+        } else {
+            for (unsigned depth = 0; depth != tree_depth_max; ++depth) {
+                const std::uint64_t above = target_of(node + 8);
+                if (target(above + 24) != node) return above;
+                node = above;
+            }
+        }
+        memory().throw_corrupt(node, "a tree is deeper than any");
+    }
+
+    std::uint64_t left_;
+    std::uint64_t node_ = 0;
+};
+
+/// Leaves, each linked to the next: {previous, next, u16 elements, u16 slots, 4 bytes}, digests, the slot of each element in a byte, keys, values (taiyen/ordered/detail/btree_nodes.hpp).
+class BTree final : public ContainerWalk {
+public:
+    explicit BTree(const ViewValue& container) : ContainerWalk(container), left_(claimed(16)) {
+        const Shape& shape = *memory().shape;
+        const std::uint64_t form = ViewAccess::node(container).count - 256;
+        is_apart_ = form % 2 != 0;
+        are_digests_keys_ = form / 2 % 2 != 0;
+        digest_bytes_ = form / 4;
+        const ShapeNode& element_node = shape.nodes[ViewAccess::node(container).parts.front().node];
+        const bool is_map = container.kind() == ShapeKind::btree_map || container.kind() == ShapeKind::btree_multimap;
+        if (is_apart_) {
+            key_bytes_ = key_alignment_ = sizeof(std::uint64_t);
+        } else if (is_map) {
+            const ShapeNode& key = shape.nodes[element_node.parts[0].node];
+            const ShapeNode& value = shape.nodes[element_node.parts[1].node];
+            key_bytes_ = key.bytes;
+            key_alignment_ = key.alignment;
+            value_bytes_ = value.bytes;
+            value_alignment_ = value.alignment;
+            has_values_ = true;
+        } else {
+            key_bytes_ = element_node.bytes;
+            key_alignment_ = element_node.alignment;
+        }
+        if (left_ != 0) enter(target_of(at(32)));
+    }
+    std::optional<std::uint64_t> left() const override { return left_; }
+    std::optional<ViewValue> next() override {
+        if (left_ == 0) return std::nullopt;
+        while (index_ == count_) enter(target_of(leaf_ + 8));
+        --left_;
+        const std::uint64_t slot = memory().word<std::uint8_t>(order_ + index_++);
+        if (slot >= slots_) memory().throw_corrupt(leaf_, "a leaf of a tree has an element in no slot");
+        const std::uint64_t key = keys_ + slot * key_bytes_;
+        if (is_apart_) return element(target_of(key));
+        if (!has_values_) return element(key);
+        const std::uint64_t value = values_ + slot * value_bytes_;
+        memory().require(key, key_bytes_);
+        memory().require(value, value_bytes_);
+        return ViewAccess::pair(container(), ViewAccess::node(container()).parts.front().node, key, value);
+    }
+
+private:
+    void enter(std::uint64_t leaf) {
+        leaf_ = leaf;
+        index_ = 0;
+        count_ = memory().word<std::uint16_t>(leaf + 16);
+        slots_ = memory().word<std::uint16_t>(leaf + 18);
+        if (count_ == 0 || count_ > slots_ || slots_ > 255) memory().throw_corrupt(leaf, "a leaf of a tree has more elements than slots, or none");
+        order_ = leaf + 24 + slots_ * digest_bytes_;
+        keys_ = are_digests_keys_ ? leaf + 24 : leaf + round_up(order_ + slots_ - leaf, key_alignment_);
+        values_ = leaf + round_up((are_digests_keys_ ? order_ + slots_ : keys_ + slots_ * key_bytes_) - leaf, value_alignment_);
+    }
+
+    std::uint64_t left_;
+    bool is_apart_ = false;
+    bool are_digests_keys_ = false;
+    bool has_values_ = false;
+    std::uint64_t digest_bytes_ = 0;
+    std::uint64_t key_bytes_ = 0;
+    std::uint64_t key_alignment_ = 1;
+    std::uint64_t value_bytes_ = 0;
+    std::uint64_t value_alignment_ = 1;
+    std::uint64_t leaf_ = 0;
+    std::uint64_t index_ = 0;
+    std::uint64_t count_ = 0;
+    std::uint64_t slots_ = 0;
+    std::uint64_t order_ = 0;
+    std::uint64_t keys_ = 0;
+    std::uint64_t values_ = 0;
+};
+
+/// One block: a byte for each slot, not negative where it holds something, then the slots.
+class HashTable final : public ContainerWalk {
+public:
+    explicit HashTable(const ViewValue& container) : ContainerWalk(container), slots_(word(24)), left_(word(16)) {
+        if (left_ > slots_ || slots_ > memory().end())
+            memory().throw_corrupt(container.offset(), "a hash table has more elements than there is room for");
+        if (slots_ == 0) return;
+        block_ = target_of(at(32));
+        const std::uint64_t unit = std::max(control_bytes_min, alignment());
+        first_ = block_ + round_up(std::max(slots_, control_bytes_min), unit);
+        memory().require(block_, first_ - block_);
+        if (slots_ > memory().end() / element_bytes()) memory().throw_corrupt(container.offset(), "a hash table is larger than the heap");
+        memory().require(first_, slots_ * element_bytes());
+    }
+    std::optional<std::uint64_t> left() const override { return left_; }
+    std::optional<ViewValue> next() override {
+        if (left_ == 0) return std::nullopt;
+        for (; slot_ != slots_; ++slot_) {
+            if (memory().word<std::int8_t>(block_ + slot_) < 0) continue;
+            --left_;
+            return element(first_ + element_bytes() * slot_++);
+        }
+        memory().throw_corrupt(container().offset(), "a hash table has fewer elements than it says");
+    }
+
+private:
+    const std::uint64_t slots_;
+    std::uint64_t left_;
+    std::uint64_t block_ = 0;
+    std::uint64_t first_ = 0;
+    std::uint64_t slot_ = 0;
+};
+
+}  // namespace
+
+bool ViewWalk::is_known(const ViewValue& container) noexcept {
+    const ShapeNode& node = ViewAccess::node(container);
+    if (node.parts.size() != 1 || ViewAccess::memory(container).shape->nodes[node.parts.front().node].bytes == 0) return false;
+    if (node.kind == ShapeKind::array) return true;
+    const std::uint64_t bare = bare_bytes(node.kind);
+    return bare != 0 && (node.bytes == bare || node.bytes == bare + sizeof(std::uint64_t));
+}
+
+std::unique_ptr<ViewWalk> ViewWalk::of(const ViewValue& container) {
+    if (!is_known(container)) return nullptr;
+    switch (container.kind()) {
+        case ShapeKind::array:
+        case ShapeKind::string:
+        case ShapeKind::vector: return std::make_unique<Row>(container);
+        case ShapeKind::deque: return std::make_unique<Deque>(container);
+        case ShapeKind::list: return std::make_unique<List>(container);
+        case ShapeKind::map:
+        case ShapeKind::multimap:
+        case ShapeKind::set:
+        case ShapeKind::multiset: return std::make_unique<Tree>(container);
+        case ShapeKind::btree_map:
+        case ShapeKind::btree_multimap:
+        case ShapeKind::btree_set:
+        case ShapeKind::btree_multiset:
+        case ShapeKind::ordered_map:
+        case ShapeKind::ordered_multimap:
+        case ShapeKind::ordered_set:
+        case ShapeKind::ordered_multiset: return std::make_unique<BTree>(container);
+        case ShapeKind::flat_hash_map:
+        case ShapeKind::flat_hash_set: return std::make_unique<HashTable>(container);
+        default: return std::make_unique<Chain>(container);
+    }
+}
+
+}  // namespace taiyen::inspect

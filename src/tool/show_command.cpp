@@ -1,0 +1,125 @@
+#include <cstdint>
+#include <ostream>
+#include <streambuf>
+#include <string>
+#include <string_view>
+
+#include <taiyen/base/error.hpp>
+#include <taiyen/inspect/objects.hpp>
+#include <taiyen/inspect/view.hpp>
+#include <taiyen/inspect/view_text.hpp>
+#include <taiyen/store/archive_heap.hpp>
+
+#include "base/json.hpp"
+#include "tool/command.hpp"
+#include "tool/console.hpp"
+
+namespace taiyen::tool {
+namespace {
+
+constexpr std::uint64_t usual_elements = 20;
+constexpr std::uint64_t usual_depth = 8;
+
+/// To where all is printed; of what people read, nothing that a terminal obeys.
+class ConsoleBuffer final : public std::streambuf {
+public:
+    explicit ConsoleBuffer(bool is_for_people) : is_for_people_(is_for_people) {}
+    ~ConsoleBuffer() override { flush(); }
+    ConsoleBuffer(const ConsoleBuffer&) = delete;
+    ConsoleBuffer& operator=(const ConsoleBuffer&) = delete;
+
+private:
+    int_type overflow(int_type c) override {
+        if (traits_type::eq_int_type(c, traits_type::eof())) return traits_type::not_eof(c);
+        line_ += traits_type::to_char_type(c);
+        if (line_.back() == '\n' || (!is_for_people_ && line_.size() >= 4096)) flush();
+        return c;
+    }
+    void flush() {
+        const bool is_whole = line_.ends_with('\n');
+        if (is_whole) line_.pop_back();
+        print(is_for_people_ ? visible(line_) : line_);
+        if (is_whole) print("\n");
+        line_.clear();
+    }
+
+    const bool is_for_people_;
+    std::string line_;
+};
+
+/// The object and the path within it: the longest name that the text begins with, followed by nothing, a dot or a bracket.
+std::pair<std::string, std::string> split(const View& view, const std::string& text, const std::string& file) {
+    std::string best;
+    for (const std::string& name : view.names()) {
+        const bool begins = text.starts_with(name) && (text.size() == name.size() || text[name.size()] == '.' || text[name.size()] == '[');
+        if (begins && name.size() > best.size()) best = name;
+    }
+    if (best.empty()) throw Error(errc::not_found, file, "no object has a name that '" + text + "' begins with; 'taiyen ls' lists them");
+    return {best, text.substr(best.size())};
+}
+
+Exit run_show(const Given& given) {
+    const ArchiveHeap heap(open_read_only, given.files[0], given.heap_options());
+    const View view(heap);
+    const bool is_json = given.has("json");
+    ViewTextOptions options;
+    options.indent = 2;
+    const std::uint64_t depth = given.number("depth", is_json ? 64 : usual_depth);
+    options.depth = static_cast<unsigned>(std::min<std::uint64_t>(depth == 0 ? 1 : depth, 1000));
+    if (const std::uint64_t elements = given.number("elements", is_json ? 0 : usual_elements); elements != 0) options.elements = elements;
+    ConsoleBuffer buffer(!is_json);
+    std::ostream out(&buffer);
+    out.exceptions(std::ios::badbit);
+    if (!given.word.empty()) {
+        const auto [name, path] = split(view, given.word, given.files[0]);
+        const ViewValue value = view.find(name).value().at(path);
+        if (is_json)
+            write_json(out, value, options), out << '\n';
+        else
+            write_tree(out, given.word, value, options);
+        return Exit::ok;
+    }
+    bool is_first = true;
+    if (is_json) out << '{';
+    for (const StoredObject& object : stored_objects(heap)) {
+        if (is_json) out << (is_first ? "\n  " : ",\n  ") << JsonWriter().value(std::string_view(object.name)).text() << ": ";
+        is_first = false;
+        if (!object.shape) {
+            if (is_json)
+                out << "{\"opaque\": " << JsonWriter().value(std::string_view(object.type)).text() << '}';
+            else
+                out << object.name << ": " << object.type
+                    << ", whose shape is not stored: a program that has the type stores it with the next change\n";
+            continue;
+        }
+        const ViewValue value = view.find(object.name).value();
+        if (is_json)
+            write_json(out, value, options);
+        else
+            write_tree(out, object.name, value, options);
+    }
+    if (is_json)
+        out << (is_first ? "}\n" : "\n}\n");
+    else if (is_first)
+        out << "no named objects\n";
+    return Exit::ok;
+}
+
+}  // namespace
+
+Command show_command() {
+    return {"show",
+            "What the objects hold",
+            "Prints named objects and what lies in them, or what PATH leads to: a name, then fields, numbers of elements and keys, as in "
+            "parts[\"bolt\"].tags[2]. The shapes of the types tell where it lies, so the program "
+            "that stored it isn't needed.",
+            {"FILE"},
+            {{"depth", "NUMBER", "how many values within each other are shown (default: 8; of JSON 64)"},
+             {"elements", "NUMBER", "how many elements of each container are shown; 0: all (default: 20; of JSON all)"}},
+            "",
+            run_show,
+            "the heap",
+            "PATH"};
+}
+
+}  // namespace taiyen::tool
