@@ -143,6 +143,7 @@ enum class Bug {
     restored_named_early,        ///< restoring: the heap gets its name before its transactions are in it
     calls_replicated,            ///< replication: the log of a replicated heap has calls of procedures, not what they changed
     deposed_goes_on,             ///< replication: a heap whose place another file has taken commits on
+    elsewhere_kept,              ///< following: a heap that is open elsewhere than at its address keeps that
     follower_unmarked,           ///< following: the file doesn't say that it is a follower's
     follower_gives_back,         ///< following: closing gives free pages back, as in a heap that is changed
     follower_passes_bases,       ///< following: pages that changed without a transaction aren't looked at

@@ -49,6 +49,7 @@ std::shared_ptr<store::HeapFile> open_follower(ReplicationTarget& target, const 
     const PersistentOptions own = of_follower(options.heap);
     store::Tuning tuning;
     tuning.role = store::RoleWanted::follower;
+    tuning.elsewhere = options.store_only;
     tuning.join = [&](store::HeapFile& file) { txn::TransactionService::join(file, own); };
     return HeapAccess::open(path, store::OpenMode::open_only, HeapKind::transactional, own, tuning);
 }
@@ -89,6 +90,9 @@ public:
 
     const TransactionalHeap& heap() const {
         require_parent();
+        if (options_.store_only)
+            throw Error(errc::invalid_argument, path_,
+                        "a follower that only stores has no heap to read; make it without FollowerOptions::store_only");
         return heap_;
     }
 
@@ -148,6 +152,7 @@ public:
         require_parent();
         if (txn::ReadersHere::holds(*service_))
             throw Error(errc::scope_open, path_, "this thread has a ReadLock on the heap; end it before you promote the follower");
+        if (options_.store_only) file_->require_room_at_address();
         stop();
         following_.take_over();
         try {

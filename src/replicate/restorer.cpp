@@ -225,6 +225,7 @@ void Restorer::recover() {
     PersistentOptions options;
     options.verify = Verify::at_opening;
     store::Tuning tuning;
+    tuning.elsewhere = true;
     if (is_follower_ && !planted(Bug::follower_unmarked)) tuning.role = store::RoleWanted::follower;
     const auto heap = store::HeapFile::open(storage_, working_, store::OpenMode::open_only, HeapKind::archive, options, tuning);
     if (const auto damages = heap->engine().check(1); !damages.empty())

@@ -79,7 +79,7 @@ void Shipper::send(Pending next) {
 void Shipper::take_off() {
     try {
         flight_ = std::async(std::launch::async, [this] { return target_.append(pending_->head.number, pending_->bytes); });
-    } catch (const std::system_error&) {}  // there is no thread for it
+    } catch (const std::exception&) {}  // there is no thread for it, or no memory
 }
 
 bool Shipper::is_pending_there() { return flight_.valid() ? flight_.get() : target_.append(pending_->head.number, pending_->bytes); }

@@ -76,6 +76,21 @@ vm::Reservation reserve_somewhere(std::uintptr_t wanted, ByteCount extent, ByteC
     throw Error(errc::out_of_address_space, "no room for " + std::to_string(bytes) + " bytes in the address zone for heaps; close other heaps");
 }
 
+/// Where a heap lies that exists.
+vm::Reservation reserve_for(const Header& header, const std::filesystem::path& path) {
+    const ByteCount bytes = heap::CoreRanges::reserved_bytes(header.extent, header.capacity);
+    try {
+        if (!heap::has_free_slots(header.base, bytes))
+            throw Error(errc::address_in_use, "a heap that is open in this process has a part of these 4 GiB");
+        return vm::Reservation(header.base, bytes);
+    } catch (const Error& error) {
+        if (header.position_independent) return reserve_somewhere(0, header.extent, header.capacity, header.heap);
+        throw Error(static_cast<errc>(error.code().value()), path,
+                    heap::who_takes_address(header.base, bytes, error) +
+                        "; close what is mapped there, open the heap in a process of its own, or move it: taiyen rebase");
+    }
+}
+
 /// Only who knows may write into a file that isn't its heap's owner.
 void refuse_role(const Header& header, RoleWanted wanted, const std::filesystem::path& path) {
     if (wanted == RoleWanted::any) return;
@@ -148,6 +163,8 @@ void check_options(const PersistentOptions& options, const std::filesystem::path
 std::uintptr_t HeapFile::find_place(ByteCount extent, ByteCount capacity, std::uintptr_t within_slot) {
     return reserve_somewhere(0, extent, capacity, random_uuid(), within_slot).address();
 }
+
+void HeapFile::require_room_at_address() const { (void)reserve_for(files_.backing().header, path()); }
 
 std::shared_ptr<HeapFile> HeapFile::create(io::Storage& storage, const HeapPaths& paths, HeapKind kind, const PersistentOptions& given,
                                            const Tuning& tuning) {
@@ -281,23 +298,11 @@ std::shared_ptr<HeapFile> HeapFile::open_existing(io::Storage& storage, const He
         storage, paths, read_only, options.detach_data_file, tuning.log_replay,
         [&](const Header& header) {
             if (!read_only) refuse_role(header, tuning.role, paths.backing);
-            try {
-                const ByteCount bytes = heap::CoreRanges::reserved_bytes(header.extent, header.capacity);
-                if (!heap::has_free_slots(header.base, bytes))
-                    throw Error(errc::address_in_use, "a heap that is open in this process has a part of these 4 GiB");
-                reservation = vm::Reservation(header.base, bytes);
-            } catch (const Error& error) {
-                if (header.position_independent) {
-                    reservation = reserve_somewhere(0, header.extent, header.capacity, header.heap);
-                    return;
-                }
-                throw Error(static_cast<errc>(error.code().value()), paths.backing,
-                            heap::who_takes_address(header.base, heap::CoreRanges::reserved_bytes(header.extent, header.capacity), error) +
-                                "; close what is mapped there, open the heap in a process of its own, or move it: taiyen rebase");
-            }
+            reservation = tuning.elsewhere ? reserve_somewhere(0, header.extent, header.capacity, random_uuid()) : reserve_for(header, paths.backing);
         },
         tuning.ring_use);
     ranges = heap::CoreRanges::at(reservation.address(), files.backing->header.capacity);
+    if (tuning.elsewhere && planted(Bug::elsewhere_kept)) files.backing->header.base = reservation.address();
     const std::optional<LogTail> tail = files.tail;
     std::shared_ptr<HeapFile> heap;
     try {

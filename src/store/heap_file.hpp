@@ -51,6 +51,7 @@ struct Tuning {
     LogReplayMaker log_replay = make_log_replay;
     RingUse ring_use = RingUse::all;
     RoleWanted role = RoleWanted::owner;
+    bool elsewhere = false;  ///< mapped where it disturbs nobody, not at its address: for who follows no pointer in it
     std::function<ByteCount()> memory = vm::usable_memory;  ///< that the process may have
     std::function<void(HeapFile&)> join = nullptr;  ///< of who takes part in the heap's life; if it throws, nothing was created. Empty: nobody, yet
 };
@@ -203,6 +204,8 @@ public:
 
     /// Where a heap with so much in use, and of that capacity, would find room in this process, that far behind the beginning of a slot. Throws: Error{out_of_address_space}.
     static std::uintptr_t find_place(ByteCount extent, ByteCount capacity, std::uintptr_t within_slot = heap::base_alignment);
+    /// Of one that was opened elsewhere. Throws: Error{address_in_use}: at its address it can't be opened in this process now.
+    void require_room_at_address() const;
 
 private:
     HeapFile(io::Storage& storage, const HeapPaths& paths, HeapKind kind, const PersistentOptions& options, const Tuning& tuning,

@@ -44,6 +44,7 @@ FollowerOptions options_of(const Given& given, ProgressLine& line) {
     FollowerOptions options;
     options.heap = given.heap_options();
     options.progress = line.progress();
+    options.store_only = true;  // nothing here reads the heap
     options.replace_deposed = given.has("replace");
     return options;
 }
@@ -64,7 +65,7 @@ void print_status(const Given& given, const FollowerStatus& status) {
         print(json);
     } else {
         const bool is_well = status.state == FollowerState::following;
-        print(styled(is_well ? Style::good : Style::warning, name_of(status.state)) + ": " + visible(given.files[1]) + " shows transaction " +
+        print(styled(is_well ? Style::good : Style::warning, name_of(status.state)) + ": " + visible(given.files[1]) + " has transaction " +
               count_text(status.applied.value) + (is_well ? ", in " + counted(status.frames, "frame") : ": " + visible(status.last_error)) + "\n");
     }
     std::fflush(stdout);

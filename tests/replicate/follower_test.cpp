@@ -62,6 +62,73 @@ BOOST_AUTO_TEST_CASE(a_heap_with_raw_pointers_is_shown_at_its_address) {
     BOOST_TEST(std::string(shown.heap().find<Map>("map")->at(7)) == "seven");
 }
 
+/// A heap of raw pointers, open at its address while `follow` does something with its target, then closed.
+template <class F>
+void with_raw_heap(const ScratchDirectory& directory, const PersistentOptions& options, F&& follow) {
+    const auto target = std::make_shared<PretendedTarget>();
+    TransactionalHeap primary(create_only, directory / "heap.tyn", options);
+    Replication replicated(primary, target, quick());
+    const auto put = [&](std::uint64_t key, const std::string& text) {
+        Transaction transaction(primary);
+        primary.find_or_construct<Map>("map").insert_or_assign(key, taiyen::string(text.c_str()));
+        const Serial serial = transaction.commit();
+        BOOST_REQUIRE(replicated.wait_replicated(serial, std::chrono::seconds(60)));
+        return serial;
+    };
+    put(1, "one");
+    follow(target, put, [&] {
+        replicated.stop();
+        primary.close();
+    });
+}
+
+BOOST_AUTO_TEST_CASE(followers_that_only_store_lie_beside_the_heap) {
+    for (const Bug bug : {Bug::none, Bug::elsewhere_kept}) {
+        const Planted planted_now(bug);
+        BOOST_TEST_CONTEXT(static_cast<int>(bug)) {
+            ScratchDirectory elsewhere;
+            PersistentOptions raw = options;
+            raw.position_independent = false;
+            with_raw_heap(elsewhere, raw, [&](const auto& backup, const auto& put, const auto& close_primary) {
+                FollowerOptions stores = how();
+                stores.heap = raw;
+                stores.store_only = true;
+                std::optional<Follower> one(std::in_place, backup, elsewhere / "one.tyn", stores);
+                std::optional<Follower> other(std::in_place, backup, elsewhere / "other.tyn", stores);
+                BOOST_TEST(throws(errc::invalid_argument, [&] { (void)one->heap(); }));
+                Serial last;
+                for (std::uint64_t key = 2; key < 300; ++key) last = put(key, std::string(200, 'x') + std::to_string(key));
+                BOOST_REQUIRE(one->wait_for(last, std::chrono::seconds(60)));
+                BOOST_REQUIRE(other->wait_for(last, std::chrono::seconds(60)));
+                if (bug == Bug::none) {
+                    // Where the heap is open, its address is taken: whoever wants it is told before anything has happened.
+                    BOOST_TEST(throws(errc::address_in_use, [&] { (void)std::move(*one).promote(); }));
+                    BOOST_TEST((one->status().state == FollowerState::following));
+                    last = put(2, "still followed");
+                    BOOST_REQUIRE(one->wait_for(last, std::chrono::seconds(60)));
+                }
+                one.reset();
+                close_primary();
+                const auto address = read_parameters(elsewhere / "heap.tyn").address;
+                BOOST_TEST((read_parameters(elsewhere / "one.tyn").address == address) == (bug == Bug::none));
+                if (bug != Bug::none) return;
+                {
+                    const TransactionalHeap heap(read_only, elsewhere / "one.tyn");
+                    BOOST_TEST(heap.verify().findings.empty());
+                    const Map& map = *heap.find<Map>("map");
+                    BOOST_TEST(map.size() == 299U);
+                    BOOST_TEST(std::string(map.at(2)) == "still followed");
+                    BOOST_TEST(std::string(map.at(299)) == std::string(200, 'x') + "299");
+                }
+                TransactionalHeap promoted = std::move(*other).promote();
+                const Map& map = *promoted.find<Map>("map");
+                BOOST_TEST(std::string(map.at(2)) == "still followed");
+                BOOST_TEST(std::string(map.at(298)) == std::string(200, 'x') + "298");
+            });
+        }
+    }
+}
+
 BOOST_AUTO_TEST_CASE(a_follower_goes_on_where_it_was) {
     put(1, "one");
     follow();

@@ -11,7 +11,8 @@
 namespace {
 using namespace tool_test;
 
-const std::vector<std::string> looking{"info", "ls", "show", "stats", "verify", "leaks", "map", "log", "history", "diff sound.tyn", "sparsify --dry-run"};
+const std::vector<std::string> looking{
+    "info", "ls", "show", "stats", "verify", "leaks", "map", "log", "history", "diff sound.tyn", "sparsify --dry-run"};
 
 void require_refused(const ScratchDirectory& dir, const std::string& command, const std::string& file) {
     const auto before = contents(dir);

@@ -166,7 +166,7 @@ BOOST_AUTO_TEST_CASE(a_follower_is_brought_up_to_date_and_promoted) {
     BOOST_TEST(run_tool(dir, "replicate bank.tyn frames").exit == 0);
     const Ran first = run_tool(dir, "follow --once frames standby.tyn");
     BOOST_TEST(first.exit == 0, first.err);
-    BOOST_TEST(first.out.find("following: standby.tyn shows transaction 7, in ") != std::string::npos, first.out);
+    BOOST_TEST(first.out.find("following: standby.tyn has transaction 7, in ") != std::string::npos, first.out);
     BOOST_TEST(run_tool(dir, "info --json standby.tyn").json().get<std::string>("role") == "follower");
     BOOST_TEST(run_tool(dir, "info standby.tyn").out.find("a follower") != std::string::npos);
     BOOST_TEST(run_tool(dir, "verify standby.tyn").exit == 0);
@@ -225,7 +225,7 @@ BOOST_AUTO_TEST_CASE(following_ends_when_it_is_interrupted) {
                                         "wait $!\n";
     const std::string line = "cd '" + dir.path().string() + "' && timeout 60 sh interrupt";
     BOOST_TEST(std::system(line.c_str()) == 0);
-    BOOST_TEST(file_bytes(dir / "out").find("following: standby.tyn shows transaction 7") != std::string::npos);
+    BOOST_TEST(file_bytes(dir / "out").find("following: standby.tyn has transaction 7") != std::string::npos);
     BOOST_TEST(file_bytes(dir / "err") == "");
     BOOST_TEST(run_tool(dir, "info --json standby.tyn").json().get<bool>("clean"));
 }

@@ -34,6 +34,7 @@ struct FollowerOptions {
     std::chrono::milliseconds retry{1'000};  ///< between two tries while the target is away
     PersistentOptions heap{};                ///< of its files; capture, audit and durability are its own
     Progress progress{};                     ///< frames, while the file is made; on the calling thread
+    bool store_only = false;       ///< takes no addresses of the heap's: follows it beside others, and beside the heap itself, in one process; `heap` throws
     bool replace_deposed = false;  ///< a heap there that was deposed is first renamed to PATH.deposed (PATH.deposed-2, …), with all its files
 };
 
@@ -70,6 +71,7 @@ public:
     ~Follower();
 
     /// Open until this object goes, or is promoted. Read it under a ReadLock; it holds up what comes, not the program that commits elsewhere. Every change throws Error{follower}.
+    /// Throws: Error{invalid_argument}: `FollowerOptions::store_only`.
     const TransactionalHeap& heap() const;
     /// Newest transaction that is shown.
     Serial applied() const;
@@ -85,7 +87,7 @@ public:
     /// and its heap refuses transactions (Error{fenced}) as soon as it tries. What it had committed and not sent is lost.
     /// This object is spent then; end every ReadLock before. Interrupted by a crash, or by an exception of the target, the file still follows: make a Follower again, and promote it again. An exception of opening
     /// says that it has the place: open it when that is mended.
-    /// Throws: Error{scope_open}: this thread has a ReadLock; Error{fenced}: another follower was promoted meanwhile; Error{diverged}: the target has lost frames; what the target throws; what opening throws.
+    /// Throws: Error{scope_open}: this thread has a ReadLock; Error{address_in_use}: `store_only`, and at the heap's address something lies: nothing has happened; Error{fenced}: another follower was promoted meanwhile; Error{diverged}: the target has lost frames; what the target throws; what opening throws.
     TransactionalHeap promote(const PersistentOptions& options = {}) &&;
 
 private:

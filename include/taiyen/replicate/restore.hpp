@@ -37,8 +37,8 @@ struct Restored {
 /// Makes a closed heap at `to` out of what the target holds: same uuid, same address, a file of its own; no log, no second copy. Give it to any kind of heap to open.
 /// The target is only read. Every byte is checked; the heap gets its name when it is whole and durable. What an interrupted call has left, `to`.restoring, the next one removes.
 /// Memory: as opening after a crash. Complexity: reads the newest base that is old enough, and all transactions behind it.
-/// Throws: Error{already_exists}: there is a file `to`; Error{not_found}: the target has no such transaction, or goes not so far back; Error{corrupt}: a frame is damaged or missing; Error{address_in_use}: what lies
-/// at the heap's address in this process; Error{no_space | io_error | …}; what the target throws. There is nothing of that name then.
+/// Throws: Error{already_exists}: there is a file `to`; Error{not_found}: the target has no such transaction, or goes not so far back; Error{corrupt}: a frame is damaged or missing; Error{out_of_address_space}:
+/// there is no room for it in this process (it needs none at the heap's address); Error{no_space | io_error | …}; what the target throws. There is nothing of that name then.
 TAIYEN_EXPORT Restored restore(ReplicationTarget& target, const std::filesystem::path& to, const RestoreOptions& options = {});
 
 /// A base in a target: the heap can be restored as of each transaction from `serial` on, up to the next gap.

@@ -15,6 +15,7 @@
 #include <taiyen/taiyen.hpp>
 
 #include "campaign_factor.hpp"
+#include "nats/engine/chain.hpp"
 #include "nats/engine/cutting_proxy.hpp"
 #include "nats/engine/replicated_numbers.hpp"
 #include "scratch_directory.hpp"
@@ -25,40 +26,14 @@ using namespace taiyen::nats::test;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-namespace cut_connections {
-
-/// What was committed: a check of all that came before, so that none is missing, there twice, or in another place.
-struct Chain {
-    std::uint64_t length;
-    std::uint64_t check;
-    char rest[200'000];  ///< so that a frame may take several messages
-};
-inline std::uint64_t next_check(std::uint64_t check, std::uint64_t length) { return (check ^ length) * 0x9E37'79B9'7F4A'7C15ULL; }
-
-}  // namespace cut_connections
-
 namespace {
 
-using cut_connections::Chain;
+using chain::length_of;
 
 Serial add(TransactionalHeap& heap, std::mt19937_64& random) {
     Transaction transaction(heap);
-    auto& chain = heap.find_or_construct<Chain>("chain");
-    chain.check = cut_connections::next_check(chain.check, ++chain.length);
-    if (random() % 8 == 0)
-        for (char& byte : chain.rest) byte = static_cast<char>(random());
+    chain::lengthen(heap, random);
     return transaction.commit();
-}
-
-/// Throws: it is no chain.
-std::uint64_t length_of(const TransactionalHeap& heap) {
-    const ReadLock lock(heap);
-    const auto* const chain = heap.find<Chain>("chain");
-    if (chain == nullptr) return 0;
-    std::uint64_t check = 0;
-    for (std::uint64_t length = 1; length <= chain->length; ++length) check = cut_connections::next_check(check, length);
-    if (check != chain->check) throw std::runtime_error("transactions are missing");
-    return chain->length;
 }
 
 CuttingProxy::Fate random_fate(std::mt19937_64& random) {

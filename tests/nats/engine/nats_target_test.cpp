@@ -163,47 +163,6 @@ BOOST_AUTO_TEST_CASE(a_server_that_is_killed_and_comes_back_loses_nothing) {
     BOOST_TEST(model_of(restored).size() == key);
 }
 
-BOOST_AUTO_TEST_CASE(a_cluster_of_three_goes_on_while_each_of_its_servers_dies_in_turn) {
-    if (server_program().empty()) return;
-    NatsServers cluster(3);
-    const ScratchDirectory directory;
-    NatsOptions how = options_for(cluster);
-    how.timeout = seconds(2);
-    {
-        NatsTarget probe(options_for(cluster, "probe"));
-        wait_for_leader(probe);
-    }
-    const auto target = std::make_shared<NatsTarget>(how);
-    TransactionalHeap heap(create_only, directory / "bank.tyn");
-    std::optional<Replication> replication;
-    once_it_answers([&] { replication.emplace(heap, target, quick()); });
-    BOOST_TEST_REQUIRE(replication.has_value());
-    std::atomic<bool> ends{false};
-    std::uint64_t key = 0;
-    std::jthread program([&] {
-        while (!ends) {
-            put(heap, ++key);
-            std::this_thread::sleep_for(milliseconds(1));
-        }
-    });
-    for (unsigned which = 0; which < cluster.count(); ++which) {
-        cluster.kill(which);
-        const Serial meanwhile = heap.last_durable();
-        BOOST_TEST(replication->wait_replicated(meanwhile, seconds(120)));
-        cluster.start(which);
-        std::this_thread::sleep_for(seconds(2));  // what it lacks it gets from the others; a second one gone before that is one too many
-    }
-    ends = true;
-    program.join();
-    BOOST_TEST(replication->wait_replicated(heap.last_durable(), seconds(120)));
-    once_it_answers([&] { BOOST_TEST(replica_info(*target, true).has_value()); });
-    replication->stop();
-    heap.close();
-    once_it_answers([&] { restore(*target, directory / "restored.tyn"); });
-    const TransactionalHeap restored(open_read_only, directory / "restored.tyn");
-    BOOST_TEST(model_of(restored).size() == key);
-}
-
 BOOST_AUTO_TEST_CASE(what_is_no_such_stream_or_server_is_told_and_nothing_is_appended) {
     if (server_program().empty()) return;
     {
