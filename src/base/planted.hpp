@@ -158,8 +158,6 @@ enum class Bug {
     marked_before_kept,          ///< a group's mark: it is there before the targets of its heaps keep what it needs
     cut_within_gap,              ///< a group's cut: of a transaction that came as pages with later ones
     deposed_moved_first,         ///< following: a deposed heap gets another name before what is beside it
-    promoted_in_lease,           ///< promoting: changes are allowed while whoever had the place may still commit
-    lease_unlimited,             ///< replicating: commits go on when the lease has ended
     promoted_unfenced,           ///< promoting: the file may be changed before the place is taken
 };
 

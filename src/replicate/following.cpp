@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include <taiyen/base/error.hpp>
@@ -319,13 +318,10 @@ void Following::take_over() {
             allow_changes();
         else
             heap_.companions().mark_replica(mark);  // who crashes now still follows, and takes the place again
-        // The lease goes on into this file's own frame: who has to begin anew waits for it, too.
-        const EpochTerms terms = terms_at(target_, last_);
-        const EpochFrame epoch = encode_epoch(last_, files.table().heap(), files.backing().header.file, mark.attached, applied(), terms);
+        const EpochFrame epoch =
+            encode_epoch(last_, files.table().heap(), files.backing().header.file, mark.attached, applied(), kept_at(target_, last_));
         if (!target_.append(epoch.head.number, epoch.bytes)) continue;  // frames have come
         last_ = epoch.head;
-        // From here on nothing is appended for whoever was there before: what it was last told is older.
-        if (!planted(Bug::promoted_in_lease)) std::this_thread::sleep_for(terms.lease);
         if (!planted(Bug::promoted_unfenced)) allow_changes();
         return;
     }

@@ -63,7 +63,7 @@ FrameHead successor(const FrameHead& before, const Uuid& heap) {
 }
 
 EpochFrame encode_epoch(const FrameHead& before, const Uuid& heap, const Uuid& file, std::span<const std::uint8_t, 16> attached, Serial serial,
-                        const EpochTerms& terms, FrameKind kind) {
+                        const KeptSerials& kept, FrameKind kind) {
     EpochFrame epoch{successor(before, heap), {}};
     epoch.head.kind = kind;
     ++epoch.head.epoch;
@@ -71,39 +71,35 @@ EpochFrame encode_epoch(const FrameHead& before, const Uuid& heap, const Uuid& f
     if (before.number != 0 && !std::ranges::equal(before.file, file.bytes)) std::ranges::copy(before.file, epoch.head.file_before);
     std::ranges::copy(file.bytes, epoch.head.file);
     std::ranges::copy(attached, epoch.head.attached);
-    epoch.head.first_serial = static_cast<std::uint64_t>(terms.lease.count());
     layout::EpochBody body{};
     body.serial = serial.value;
     ::gethostname(body.host, sizeof body.host - 1);
     std::vector<layout::KeptHead> heads;
-    for (const auto& [group, first] : terms.kept) std::ranges::copy(group, heads.emplace_back(layout::KeptHead{{}, first.value}).group);
+    for (const auto& [group, first] : kept) std::ranges::copy(group, heads.emplace_back(layout::KeptHead{{}, first.value}).group);
     const std::array pieces{std::as_bytes(std::span(&body, 1)), std::as_bytes(std::span(heads))};
     for (const auto& piece : pieces) epoch.head.bytes_since_base += piece.size();
     epoch.bytes = encode(epoch.head, pieces);
     return epoch;
 }
 
-EpochTerms terms_at(ReplicationTarget& target, const FrameHead& newest) {
-    EpochTerms terms;
+KeptSerials kept_at(ReplicationTarget& target, const FrameHead& newest) {
+    KeptSerials kept;
     try {
-        if (newest.epoch_frame < target.range().first) return terms;
+        if (newest.epoch_frame < target.range().first) return kept;
         const Frame frame(target, newest.epoch_frame);
         (void)frame.begin_of_body<layout::EpochBody>();
-        const std::uint64_t lease = frame.head().first_serial;
-        if (lease > static_cast<std::uint64_t>(std::chrono::microseconds(lease_max).count())) frame.throw_corrupt("a lease that nobody gives");
-        terms.lease = std::chrono::microseconds(lease);
         for (auto left = frame.body().subspan(sizeof(layout::EpochBody)); left.size() >= sizeof(layout::KeptHead);
              left = left.subspan(sizeof(layout::KeptHead))) {
             layout::KeptHead head;
             std::memcpy(&head, left.data(), sizeof head);
-            terms.kept[std::to_array(head.group)] = Serial{head.serial};
+            kept[std::to_array(head.group)] = Serial{head.serial};
         }
     } catch (const Error& error) {
         if (error.code() != errc::corrupt) throw;
         report(
             {errc::corrupt, nullptr, std::string("what the marks of groups need is not known, and kept only once they are opened: ") + error.what()});
     }
-    return terms;
+    return kept;
 }
 
 Frame::Frame(ReplicationTarget& target, std::uint64_t number, Lane lane) : target_(target.name()), number_(number) {

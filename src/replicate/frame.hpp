@@ -3,7 +3,6 @@
 /// Thread rule: values.
 
 #include <array>
-#include <chrono>
 #include <cstring>
 #include <map>
 #include <span>
@@ -33,16 +32,10 @@ struct EpochFrame {
 };
 /// By group: as of which transactions the heap can be restored, whatever its frames' age.
 using KeptSerials = std::map<std::array<std::uint8_t, 16>, Serial>;
-inline constexpr std::chrono::hours lease_max{1};
-/// What else an epoch frame says.
-struct EpochTerms {
-    KeptSerials kept;
-    std::chrono::microseconds lease{0};  ///< so long whoever has appended last may go on to commit, whatever happens to the target; 0: for ever
-};
 EpochFrame encode_epoch(const FrameHead& before, const Uuid& heap, const Uuid& file, std::span<const std::uint8_t, 16> attached, Serial serial,
-                        const EpochTerms& terms, FrameKind kind = FrameKind::epoch);
-/// What the newest epoch frame says. Nothing where it is gone, or damaged: groups say it again, and who has a lease never trims it. Throws: what the target throws.
-EpochTerms terms_at(ReplicationTarget& target, const FrameHead& newest);
+                        const KeptSerials& kept, FrameKind kind = FrameKind::epoch);
+/// What the newest epoch frame says. Nothing is kept where it is gone, or damaged: until the groups say it again. Throws: what the target throws.
+KeptSerials kept_at(ReplicationTarget& target, const FrameHead& newest);
 
 /// What a target's frames are of.
 enum class Lane { heap, group };

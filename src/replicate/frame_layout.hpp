@@ -42,7 +42,7 @@ struct FrameHead {
     std::uint64_t epoch_frame;         ///< number of the newest epoch frame, this one included
     std::uint8_t file[16];             ///< uuid of the file that appends it
     std::uint8_t attached[16];         ///< random: of its newest attachment; the header of that file has it (ReplicaMark)
-    std::uint64_t first_serial;        ///< records: of the first transaction in the frame; epoch: EpochTerms::lease; else 0
+    std::uint64_t first_serial;        ///< records: of the first transaction in the frame; else 0
     std::uint64_t last_serial;         ///< newest transaction that the frames up to this one hold
     std::uint64_t written_at;          ///< microseconds since 1970 (UTC): none of these transactions was committed later
     std::uint64_t newest_base;         ///< number of the newest base_done frame, this one included; 0: there is none

@@ -76,20 +76,12 @@ class Replication::Thread final : public txn::CommitGate, public replicate::Grou
 public:
     Thread(std::shared_ptr<store::HeapFile> heap, std::shared_ptr<ReplicationTarget> target, const ReplicationOptions& options)
         : heap_(std::move(heap)), service_(service_of(*heap_)), target_(std::move(target)), options_(with_bounds(options)),
-          linger_(options_.linger.value_or(target_->linger())),
-          shipper_(*heap_, *service_, *target_, options_.frame_bytes, options_.codec, options_.lease) {
+          linger_(options_.linger.value_or(target_->linger())), shipper_(*heap_, *service_, *target_, options_.frame_bytes, options_.codec) {
         require_no_transaction("attach it to a target");
         if (options_.acknowledge == Acknowledge::replicated && service_->durability() == Durability::async) {
             throw Error(errc::invalid_argument, heap_->path(),
                         "commits that don't wait for this machine's disk can't wait for another's; open the heap with Durability::sync, or take "
                         "Acknowledge::local");
-        }
-        if (options_.lease.count() != 0) {
-            if (service_->durability() == Durability::async)
-                throw Error(errc::invalid_argument, heap_->path(),
-                            "a lease ends for commits that wait for this machine's disk; open the heap with Durability::sync");
-            if (options_.lease < lease_min || options_.lease > replicate::lease_max)
-                throw Error(errc::invalid_argument, heap_->path(), "a lease is of 10 ms to an hour");
         }
         shipper_.before_frame = [this] { require_time(); };
         {
@@ -112,14 +104,13 @@ public:
 
     /// Commits wait for it from now on, if they are to; for one before it no more.
     void stand_at_gate() {
-        const bool is_asked = options_.acknowledge == Acknowledge::replicated || options_.when_behind != WhenBehind::resync || has_lease();
+        const bool is_asked = options_.acknowledge == Acknowledge::replicated || options_.when_behind != WhenBehind::resync;
         service_->set_gate(is_asked ? shared_from_this() : nullptr);
     }
 
     bool has_room(std::uint64_t log_end, ByteCount log_capacity) const noexcept override {
-        if (lets_through_.load(std::memory_order_relaxed) || heap_->visits().ending().stop_requested() || is_own_thread()) return true;
-        if (is_lease_over()) return false;
-        if (options_.when_behind == WhenBehind::resync || planted(Bug::begun_while_behind)) return true;
+        if (options_.when_behind == WhenBehind::resync || lets_through_.load(std::memory_order_relaxed)) return true;
+        if (heap_->visits().ending().stop_requested() || is_own_thread() || planted(Bug::begun_while_behind)) return true;
         const std::uint64_t shipped = shipped_to_.load(std::memory_order_relaxed);
         return shipped == unknown || log_end <= shipped || log_end - shipped <= log_capacity / 8 * 7;
     }
@@ -127,9 +118,7 @@ public:
     void wait_for_room() override {
         std::unique_lock lock(mutex_);
         if (is_over() && status_.state != ReplicationState::stopped) throw_over();
-        if (is_lease_over() && !lets_through_ && options_.when_behind != WhenBehind::block && status_.state == ReplicationState::away)
-            throw_lease_over();
-        if (options_.when_behind == WhenBehind::fail && !lets_through_ && !is_lease_over()) {
+        if (options_.when_behind == WhenBehind::fail && !lets_through_) {
             throw Error(errc::unreachable, status_.target,
                         "the log is full of transactions that the target hasn't got" +
                             (status_.last_error.empty() ? std::string() : " (" + status_.last_error + ")") + "; try again when it has them");
@@ -141,15 +130,8 @@ public:
         if (!lets_through_) changed_.wait_for(lock, std::chrono::milliseconds(20));
     }
 
-    void admit() const override {
-        if (lets_through_.load(std::memory_order_relaxed) || is_own_thread() || !is_lease_over()) return;
-        const std::lock_guard lock(mutex_);
-        throw_lease_over();
-    }
-
     void confirm(Serial serial) override {
-        // Durable too late: whether somebody else has the place by now only the target knows.
-        if (options_.acknowledge != Acknowledge::replicated && !is_lease_over()) return;
+        if (options_.acknowledge != Acknowledge::replicated) return;
         {
             const std::lock_guard lock(mutex_);
             if (stopping_ && is_over()) return;  // the program has said that this machine is enough
@@ -293,22 +275,6 @@ private:
             throw Error(errc::closed, target_->name(), "replication ends before everything is sent; attach the heap again");
     }
 
-    bool has_lease() const noexcept { return options_.lease.count() != 0; }
-    /// Asks for a new one in good time.
-    bool is_lease_over() const noexcept {
-        if (!has_lease() || planted(Bug::lease_unlimited)) return false;
-        const auto left = Clock::time_point(Clock::duration(lease_until_.load(std::memory_order_relaxed))) - Clock::now();
-        if (left < options_.lease / 2 && !is_lease_asked_.exchange(true)) const_cast<Thread*>(this)->wake();
-        return left <= Clock::duration(0);
-    }
-    // Under the mutex.
-    [[noreturn]] void throw_lease_over() const {
-        throw Error(errc::unreachable, status_.target,
-                    "the target has not answered for " + std::to_string(options_.lease.count()) +
-                        " ms, the lease of this heap, so another file may take its place, and nothing is committed here" +
-                        (status_.last_error.empty() ? std::string() : " (" + status_.last_error + ")") + "; try again when it answers");
-    }
-
     bool is_own_thread() const noexcept { return own_.load(std::memory_order_relaxed) == std::this_thread::get_id(); }
 
     /// Commits wait for this machine alone.
@@ -319,7 +285,7 @@ private:
     }
 
     // Under the mutex.
-    bool is_something_asked() const { return bases_asked_ != bases_answered_ || !keep_asked_.empty() || is_forgetting_ || is_lease_asked_; }
+    bool is_something_asked() const { return bases_asked_ != bases_answered_ || !keep_asked_.empty() || is_forgetting_; }
     bool is_over() const { return status_.state >= ReplicationState::fenced; }
     [[noreturn]] void throw_over() const {
         if (status_.state == ReplicationState::fenced) throw Error(errc::fenced, status_.target, status_.last_error);
@@ -343,7 +309,6 @@ private:
             heap_->files().events()->tell({.kind = EventKind::based, .took = base.took, .serial = shipper_.shipped().value, .bytes = base.bytes});
         }
         shipped_to_.store(shipper_.position().value_or(unknown), std::memory_order_relaxed);
-        lease_until_.store((shipper_.had_place_at() + options_.lease).time_since_epoch().count(), std::memory_order_relaxed);
         {
             const std::lock_guard lock(mutex_);
             status_.target = target_->name();
@@ -386,11 +351,7 @@ private:
     /// One piece of work. False: there was nothing to do.
     bool work() {
         const store::Visits::Visit visit(heap_->visits());
-        bool shipped = shipper_.ship();
-        if (is_lease_asked_.exchange(false) && shipper_.had_place_at() + options_.lease / 2 < Clock::now()) {
-            shipper_.show_place();
-            shipped = true;
-        }
+        const bool shipped = shipper_.ship();
         keep_what_was_asked();
         std::uint64_t asked = 0;
         {
@@ -566,9 +527,6 @@ private:
 
     /// Where in the log the first transaction stands that the target hasn't got.
     static constexpr std::uint64_t unknown = ~std::uint64_t{0};
-    static constexpr std::chrono::milliseconds lease_min{10};
-    std::atomic<Clock::rep> lease_until_{0};
-    mutable std::atomic<bool> is_lease_asked_{false};  ///< a frame is to show that it goes on
     std::atomic<std::uint64_t> shipped_to_{unknown};
     std::atomic<bool> lets_through_{false};  ///< nobody waits any more
     std::atomic<std::thread::id> own_;       ///< of the thread, once it runs

@@ -263,9 +263,7 @@ std::optional<ReplicaInfo> replica_info(ReplicationTarget& target, bool all_fram
         const auto owner = Frame(target, newest.head().epoch_frame).begin_of_body<replicate::layout::EpochBody>();
         info.host.assign(owner.host, ::strnlen(owner.host, sizeof owner.host));
     }
-    const replicate::EpochTerms terms = replicate::terms_at(target, newest.head());
-    info.lease = std::chrono::duration_cast<std::chrono::milliseconds>(terms.lease);
-    for (const auto& [group, serial] : terms.kept) {
+    for (const auto& [group, serial] : replicate::kept_at(target, newest.head())) {
         info.kept_from = info.groups_kept == 0 ? serial : std::min(info.kept_from, serial);
         ++info.groups_kept;
     }

@@ -36,9 +36,8 @@ std::span<const std::byte> bytes_of(const T& value) {
 
 }  // namespace
 
-Shipper::Shipper(store::HeapFile& heap, txn::TransactionService& service, ReplicationTarget& target, ByteCount frame_bytes, Codec codec,
-                 std::chrono::microseconds lease)
-    : heap_(heap), service_(service), target_(target), frame_bytes_(frame_bytes), packer_(codec), terms_{{}, lease} {}
+Shipper::Shipper(store::HeapFile& heap, txn::TransactionService& service, ReplicationTarget& target, ByteCount frame_bytes, Codec codec)
+    : heap_(heap), service_(service), target_(target), frame_bytes_(frame_bytes), packer_(codec) {}
 
 // ---- frames
 
@@ -64,7 +63,7 @@ Shipper::Pending Shipper::made(FrameKind kind, std::span<const std::span<const s
     for (const auto& piece : body) head.bytes_since_base += piece.size();
     if (kind == FrameKind::base_done && is_base_full_) head.bytes_since_base = 0;
     std::vector<std::byte> bytes = packer_.pack(encode(head, body));
-    return {.head = head, .bytes = std::move(bytes)};
+    return {head, std::move(bytes)};
 }
 
 /// Behind the frame that is on its way. `append_pending` says what has become of it.
@@ -109,7 +108,6 @@ std::optional<Shipper::Pending> Shipper::settle_pending() {
         throw_fenced();
     }
     last_ = pending_->head;
-    had_place_at_ = pending_->made_at;  // and not later: it may have been there since the first try
     if (last_.kind == FrameKind::base_begin) {
         base_begun_ = std::chrono::steady_clock::now();
         base_bytes_ = 0;
@@ -263,7 +261,7 @@ void Shipper::attach() {
     // Whatever becomes of this attachment, or of its frames: who goes back to the one before is known.
     std::ranges::copy(is_new_target ? mark.attached : last_.attached, mark.attached_before);
     std::ranges::copy(random_uuid().bytes, mark.attached);
-    if (!was_attached_ && !is_new_target) terms_.kept = terms_at(target_, last_).kept;
+    if (!was_attached_ && !is_new_target) kept_ = kept_at(target_, last_);
     const auto append_first = [&] {
         std::ranges::copy(mark.attached, last_.attached);
         append_epoch();
@@ -283,9 +281,8 @@ void Shipper::attach() {
 /// Of the attachment that `last_` has: from here on this file appends, and what it keeps is known.
 void Shipper::append_epoch() {
     append_pending();
-    EpochFrame epoch =
-        encode_epoch(last_, heap_.files().table().heap(), heap_.files().backing().header.file, last_.attached, log().durable(), terms_);
-    pending_.emplace(Pending{.head = epoch.head, .bytes = std::move(epoch.bytes)});
+    EpochFrame epoch = encode_epoch(last_, heap_.files().table().heap(), heap_.files().backing().header.file, last_.attached, log().durable(), kept_);
+    pending_.emplace(Pending{epoch.head, std::move(epoch.bytes)});
     append_pending();
 }
 
@@ -522,31 +519,27 @@ void Shipper::make_base() {
 
 // ---- what is kept
 
-void Shipper::show_place() {
-    with_lost_frames([&] { append_epoch(); });
-}
-
 void Shipper::keep(const std::array<std::uint8_t, 16>& group, std::optional<Serial> serial) {
-    KeptSerials kept = terms_.kept;
+    KeptSerials kept = kept_;
     if (serial)
         kept[group] = *serial;
     else
         kept.erase(group);
-    if (kept == terms_.kept && !is_kept_unsure_) return;
-    std::swap(kept, terms_.kept);
+    if (kept == kept_ && !is_kept_unsure_) return;
+    std::swap(kept, kept_);
     is_kept_unsure_ = true;
     try {
         with_lost_frames([&] { append_epoch(); });
         is_kept_unsure_ = false;
     } catch (...) {
-        terms_.kept = std::move(kept);
+        kept_ = std::move(kept);
         throw;
     }
 }
 
 void Shipper::trim(std::uint64_t time) {
     Serial serial{~std::uint64_t{0}};
-    for (const auto& [group, first] : terms_.kept) serial = std::min(serial, first);
+    for (const auto& [group, first] : kept_) serial = std::min(serial, first);
     // The newest base that is older than that is the first that is needed, and so is all that it stands on.
     std::uint64_t done = last_.newest_base;
     while (done != 0) {
@@ -554,8 +547,7 @@ void Shipper::trim(std::uint64_t time) {
         const auto base = frame.begin_of_body<BaseDone>();
         if (base.begun.previous == 0) {
             if (frame.head().written_at <= time && frame.head().covered_serial <= serial.value) {
-                const bool says_something = !terms_.kept.empty() || terms_.lease.count() != 0;
-                if (says_something && last_.epoch_frame < frame.head().begin && !planted(Bug::kept_not_carried)) append_epoch();
+                if (!kept_.empty() && last_.epoch_frame < frame.head().begin && !planted(Bug::kept_not_carried)) append_epoch();
                 return target_.trim(frame.head().begin);
             }
             const Frame begin(target_, frame.head().begin);

@@ -30,8 +30,7 @@ namespace taiyen::replicate {
 class Shipper {
 public:
     /// All must outlive it, but for the heap, which must be open while a call runs.
-    Shipper(store::HeapFile& heap, txn::TransactionService& service, ReplicationTarget& target, ByteCount frame_bytes, Codec codec = Codec::none,
-            std::chrono::microseconds lease = {});
+    Shipper(store::HeapFile& heap, txn::TransactionService& service, ReplicationTarget& target, ByteCount frame_bytes, Codec codec = Codec::none);
 
     /// Becomes the one that appends, and sends what the target lacks to go on: all pages, or those saved since.
     /// Throws: Error{fenced}: another file replicates there; Error{diverged}: the target holds what isn't this file's history; Error{mismatch}: it holds another heap; nothing was appended. What the target throws.
@@ -44,7 +43,7 @@ public:
     void trim(std::uint64_t time);
     /// What that group needs to restore the heap as of that transaction is not trimmed, whoever replicates it; nothing: nothing more is kept for it. The target knows it when this returns. Throws: as ship.
     void keep(const std::array<std::uint8_t, 16>& group, std::optional<Serial> serial);
-    const KeptSerials& kept() const { return terms_.kept; }
+    const KeptSerials& kept() const { return kept_; }
 
     /// Nothing is on its way any more when it returns: what has become of it the next call finds out.
     void settle() noexcept;
@@ -66,10 +65,6 @@ public:
     const BaseSent& base_sent() const { return base_sent_; }
     /// Of all frames that it has given to the target.
     std::uint64_t bytes_sent() const { return bytes_sent_; }
-    /// Then, at the earliest, somebody else took this file's place: a frame that was made no earlier is there.
-    std::chrono::steady_clock::time_point had_place_at() const { return had_place_at_; }
-    /// Appends a frame that says nothing new, but shows that this file has its place. Throws: as `ship`.
-    void show_place();
     /// When the newest base of all pages was complete; 0: there is none.
     std::uint64_t full_base_written_at() const { return full_base_written_at_; }
     /// Called before each frame; what it throws ends the call, and the next one goes on. Empty: nothing.
@@ -93,7 +88,6 @@ private:
     struct Pending {
         FrameHead head;
         std::vector<std::byte> bytes;
-        std::chrono::steady_clock::time_point made_at = std::chrono::steady_clock::now();
     };
     log::GroupLog& log() const { return *service_.shared_log(); }
     Frame newest_frame(std::uint64_t number);
@@ -137,10 +131,9 @@ private:
     FrameHead last_{};  ///< of the newest frame; number 0: there is none
     Serial shipped_;
     Serial exact_from_;
-    EpochTerms terms_;  ///< of this file's own epoch frames
-    std::chrono::steady_clock::time_point had_place_at_{};
+    KeptSerials kept_;
     bool is_kept_unsure_ = false;   ///< what the target knows may be another thing
-    bool was_attached_ = false;     ///< since then what is kept is known
+    bool was_attached_ = false;     ///< since then `kept_` is known
     bool must_attach_ = false;      ///< the target has lost its end
     bool are_frames_lost_ = false;  ///< and no base has come since
     Generation base_generation_;    ///< of the newest base, full or not

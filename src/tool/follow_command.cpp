@@ -9,7 +9,6 @@
 #include <utility>
 
 #include <taiyen/replicate/follower.hpp>
-#include <taiyen/replicate/restore.hpp>
 
 #include "tool/command.hpp"
 #include "tool/console.hpp"
@@ -105,12 +104,6 @@ Exit run_promote(const Given& given) {
     if (!std::filesystem::exists(given.files[0])) throw Error(errc::not_found, given.files[0], "there is no such follower; make it: taiyen follow");
     ProgressLine line("promoting");
     Follower follower(target, given.files[0], options_of(given, line));
-    const auto info = replica_info(*target);
-    if (info && info->lease.count() != 0 && !given.has("json")) {
-        print("waiting for " + count_text(static_cast<std::uint64_t>(info->lease.count())) + " ms, the lease of the owner on " + visible(info->host) +
-              "\n");
-        std::fflush(stdout);
-    }
     TransactionalHeap heap = std::move(follower).promote(given.heap_options());
     const Serial serial = heap.last_durable();
     heap.close();

@@ -130,7 +130,6 @@ Exit run_replicas(const Given& given) {
             .member("epoch", found->epoch)
             .member("groups_kept", static_cast<std::uint64_t>(found->groups_kept))
             .member("kept_from", found->kept_from.value)
-            .member("lease_ms", found->lease.count())
             .member("first_frame", found->first_frame)
             .member("last_frame", found->last_frame)
             .member("transaction", found->newest.value)
@@ -153,8 +152,6 @@ Exit run_replicas(const Given& given) {
             {"owner", visible(found->host) + ", epoch " + count_text(found->epoch)},
             {"frames", count_text(found->first_frame) + " to " + count_text(found->last_frame)},
             {"newest", "transaction " + count_text(found->newest.value) + ", " + time_text(found->written_at)}};
-        if (found->lease.count() != 0)
-            fields.push_back({"lease", count_text(static_cast<std::uint64_t>(found->lease.count())) + " ms: so long its owner goes on alone"});
         if (found->groups_kept != 0)
             fields.push_back(
                 {"marks", "of " + counted(found->groups_kept, "group") + " keep transaction " + count_text(found->kept_from.value) + " and later"});

@@ -15,8 +15,6 @@ public:
     virtual bool has_room(std::uint64_t log_end, ByteCount log_capacity) const noexcept = 0;
     /// Returns when it is worth asking again. Under no lock. Throws: no transaction may begin now.
     virtual void wait_for_room() = 0;
-    /// Before a transaction goes into the log, under the writer lock: waits for nothing. Throws: it must not be committed, and is rolled back.
-    virtual void admit() const = 0;
     /// Behind the durable write of a transaction, under no lock. Throws: Error{unconfirmed}: it was committed, and that isn't known elsewhere.
     virtual void confirm(Serial serial) = 0;
 };

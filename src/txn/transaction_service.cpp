@@ -274,7 +274,6 @@ Serial TransactionService::commit_outermost(store::HeapFile& file) {
         if (purpose_ == Purpose::edit) refuse_foreign_pointers(file);
         keep_step();
         if (!scopes_.segments().empty() || !annex_.empty() || uncaptured_) {
-            if (const auto gate = this->gate()) gate->admit();
             serial = {serial.value + 1};
             wants_snapshot = keep(file, serial);
             last_.store(serial.value, std::memory_order_release);

@@ -100,7 +100,7 @@ private:
     static void require_kept(io::SimulatedStorage& disk, const replicate::Cut& mark) {
         for (std::size_t i = 0; i < member_names.size(); ++i) {
             const auto target = ReplicationAccess::directory(disk, frames_path_of(i));
-            const auto kept = replicate::terms_at(*target, replicate::Frame(*target, target->range().last).head()).kept;
+            const auto kept = replicate::kept_at(*target, replicate::Frame(*target, target->range().last).head());
             if (kept.size() != 1 || kept.begin()->second > mark.members[i].serial)
                 throw std::runtime_error("what the mark needs of " + std::string(member_names[i]) + " is not kept");
         }

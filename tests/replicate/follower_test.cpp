@@ -113,7 +113,7 @@ BOOST_AUTO_TEST_CASE(followers_that_only_store_lie_beside_the_heap) {
                 BOOST_TEST((read_parameters(elsewhere / "one.tyn").address == address) == (bug == Bug::none));
                 if (bug != Bug::none) return;
                 {
-                    const TransactionalHeap heap(read_only, elsewhere / "one.tyn");
+                    const TransactionalHeap heap(open_read_only, elsewhere / "one.tyn");
                     BOOST_TEST(heap.verify().findings.empty());
                     const Map& map = *heap.find<Map>("map");
                     BOOST_TEST(map.size() == 299U);

@@ -132,7 +132,7 @@ BOOST_AUTO_TEST_CASE(marks_are_kept_by_whoever_replicates_the_heap) {
     group.reset();
     const auto keeps = [&] {
         const PretendedTarget::Range range = targets["first"]->range();
-        return terms_at(*targets["first"], Frame(*targets["first"], range.last).head()).kept.size() == 1U;
+        return kept_at(*targets["first"], Frame(*targets["first"], range.last).head()).size() == 1U;
     };
     BOOST_TEST(keeps());
     // Nobody opens the group.

@@ -46,11 +46,8 @@ struct ReplicationOptions {
     std::chrono::milliseconds confirm_timeout{
         30'000};  ///< so long a commit waits for the target (`Acknowledge::replicated`); then it throws Error{unconfirmed}: committed here, and on its way there
     WhenBehind when_behind = WhenBehind::resync;  ///< a transaction larger than an eighth of the log goes on in any case
-    /// So long nothing is committed any more once the target doesn't answer: transactions throw Error{unreachable} until it does. Who is promoted waits for as long, so that two files never commit at once, whatever is
-    /// cut off from what; clocks of both machines have to run alike, not to be set alike. Only with Durability::sync, and from 10 ms to an hour. 0: transactions go on.
-    std::chrono::milliseconds lease{0};
-    std::size_t frame_bytes = 1U << 20U;  ///< of transactions; a frame closes when it has so many, or nothing more is durable
-    Codec codec = Codec::lz4;             ///< makes frames smaller, where it does; who reads them sees that by itself
+    std::size_t frame_bytes = 1U << 20U;          ///< of transactions; a frame closes when it has so many, or nothing more is durable
+    Codec codec = Codec::lz4;                     ///< makes frames smaller, where it does; who reads them sees that by itself
     std::optional<std::chrono::milliseconds>
         linger{};  ///< so long the first transaction waits for others to share its frame, unless somebody waits for it; empty: as the target says
     std::chrono::milliseconds retry{1'000};          ///< between two tries while the target is away

@@ -61,8 +61,6 @@ struct ReplicaInfo {
     std::vector<ReplicaBase> bases;                    ///< newest first
     std::size_t groups_kept = 0;                       ///< so many groups have marks
     Serial kept_from;                                  ///< the oldest transaction that they need
-    std::chrono::milliseconds lease{
-        0};  ///< so long its owner goes on where the target doesn't answer, and who is promoted waits (`ReplicationOptions::lease`); 0: it goes on for ever
 };
 
 /// Nothing: no frame is there. With `all_frames`, every frame is read and compared with the one before it. Throws: Error{corrupt}; what the target throws.
