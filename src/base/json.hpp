@@ -26,6 +26,36 @@ inline std::size_t utf8_sequence_bytes(std::string_view text) {
     return overlong || surrogate || (first == 0xf4 && byte(1) >= 0x90) ? 0 : length;
 }
 
+/// In UTF-8, and nothing that a terminal obeys: controls as \u00xx, with quotes as a JSON string has them; bytes that are no UTF-8 as U+FFFD.
+inline void append_escaped(std::string& to, std::string_view text, bool with_quotes) {
+    const auto put_code = [&](unsigned c) {
+        constexpr char digits[] = "0123456789abcdef";
+        to += "\\u00";
+        to += digits[c >> 4U];
+        to += digits[c & 0xfU];
+    };
+    for (std::size_t i = 0; i < text.size();) {
+        const auto c = static_cast<unsigned char>(text[i]);
+        if (with_quotes && (c == '"' || c == '\\')) {
+            to += '\\';
+            to += text[i++];
+        } else if (c < 0x20 || c == 0x7f) {
+            put_code(c);
+            ++i;
+        } else if (c < 0x80) {
+            to += text[i++];
+        } else {
+            const std::size_t length = utf8_sequence_bytes(text.substr(i));
+            const unsigned second = length == 2 ? static_cast<unsigned char>(text[i + 1]) : 0U;
+            if (c == 0xc2 && second < 0xa0)  // C1 controls
+                put_code(second);
+            else
+                to += length == 0 ? std::string_view("\xef\xbf\xbd") : text.substr(i, length);
+            i += length == 0 ? 1 : length;
+        }
+    }
+}
+
 class JsonWriter {
 public:
     const std::string& text() const { return text_; }
@@ -100,25 +130,7 @@ private:
 
     void write_string(std::string_view string) {
         text_ += '"';
-        for (std::size_t i = 0; i < string.size();) {
-            const auto c = static_cast<unsigned char>(string[i]);
-            if (c == '"' || c == '\\') {
-                text_ += '\\';
-                text_ += string[i++];
-            } else if (c < 0x20 || c == 0x7f) {
-                constexpr char digits[] = "0123456789abcdef";
-                text_ += "\\u00";
-                text_ += digits[c >> 4U];
-                text_ += digits[c & 0xfU];
-                ++i;
-            } else if (c < 0x80) {
-                text_ += string[i++];
-            } else {
-                const std::size_t length = utf8_sequence_bytes(string.substr(i));
-                text_ += length == 0 ? std::string_view("\xef\xbf\xbd") : string.substr(i, length);
-                i += length == 0 ? 1 : length;
-            }
-        }
+        append_escaped(text_, string, true);
         text_ += '"';
     }
 

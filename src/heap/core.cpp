@@ -287,8 +287,26 @@ std::optional<NamedObject> find_named(const HeapCore& core, std::string_view nam
     core.check_usable(true);
     const auto lock = core.lock_engine();
     const std::optional<Root> root = core.engine().find_root(name);
-    if (!root) return std::nullopt;
+    if (!root || (Engine::is_shape_name(name) && root->object.value == 0)) return std::nullopt;
     return NamedObject{reinterpret_cast<void*>(core.ranges().durable + root->object.value), root->bytes, root->count, root->fingerprint};
+}
+
+static std::uint32_t number_of(shape::TypeShape& type) noexcept {
+    static std::atomic<std::uint32_t> last_type = 0;
+    std::uint32_t number = type.number.load(std::memory_order_relaxed);
+    if (number != 0) return number;
+    const std::uint32_t next = last_type.fetch_add(1, std::memory_order_relaxed) + 1;
+    return type.number.compare_exchange_strong(number, next) ? next : number;
+}
+
+/// Under the engine's lock. Empty: the heap has it, or the directory is damaged where shapes lie, which is nothing to whoever wants the object.
+static std::string_view wanted_shape(const Engine& engine, shape::TypeShape& type, std::string_view fingerprint) {
+    try {
+        const std::string& own = shape::encoded(type);
+        return shape::is_wanted(own, engine.shape_of(fingerprint)) ? std::string_view(own) : std::string_view();
+    } catch (const Error&) {
+        return {};
+    }
 }
 
 void add_named(HeapCore& core, std::string_view name, const NamedObject& object, shape::TypeShape* type) {
@@ -299,9 +317,11 @@ void add_named(HeapCore& core, std::string_view name, const NamedObject& object,
     if (core.engine().find_root(name)) throw_name_taken(core, name);
     TAIYEN_CHECK(in_durable(core, object.object));
     const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(object.object) - core.ranges().durable;
-    std::string_view shape;
-    if (type != nullptr && shape::is_wanted(shape::encoded(*type), core.engine().shape_of(object.fingerprint))) shape = shape::encoded(*type);
-    core.engine().add_root({std::string(name), object.fingerprint, HeapOffset{offset}, object.bytes, object.count}, shape);
+    const std::uint32_t number = type == nullptr ? 0 : number_of(*type);
+    const bool is_kept = type == nullptr || core.type_notes().is_shape_kept(number, core.engine().outside_changes());
+    core.engine().add_root({std::string(name), object.fingerprint, HeapOffset{offset}, object.bytes, object.count},
+                           is_kept ? std::string_view() : wanted_shape(core.engine(), *type, object.fingerprint));
+    if (!is_kept) core.type_notes().set_shape_kept(number, core.engine().outside_changes());
 }
 
 bool remove_named(HeapCore& core, std::string_view name) {
@@ -341,22 +361,12 @@ void settle_type(HeapCore& core, std::string_view name, std::string_view stored,
 
 /// The type's first time in this heap.
 [[gnu::noinline]] static void look_at_shape(HeapCore& core, shape::TypeShape& type, std::string_view fingerprint) {
-    try {
-        const bool is_wanted = [&] {
-            const auto lock = core.lock_engine();
-            return shape::is_wanted(shape::encoded(type), core.engine().shape_of(fingerprint));
-        }();
-        if (is_wanted) core.note_shape(fingerprint, shape::encoded(type));
-    } catch (const Error&) {
-        // The directory is damaged where shapes lie, which is nothing to whoever looks for the object.
-    }
-    static std::atomic<std::uint32_t> last_type = 0;
-    std::uint32_t number = type.number.load(std::memory_order_relaxed);
-    if (number == 0) {
-        const std::uint32_t next = last_type.fetch_add(1, std::memory_order_relaxed) + 1;
-        if (type.number.compare_exchange_strong(number, next)) number = next;
-    }
-    core.type_notes().set_shape_settled(number);
+    const std::string_view wanted = [&] {
+        const auto lock = core.lock_engine();
+        return wanted_shape(core.engine(), type, fingerprint);
+    }();
+    if (!wanted.empty()) core.note_shape(fingerprint, wanted);
+    core.type_notes().set_shape_settled(number_of(type));
 }
 
 void settle_shape(HeapCore& core, shape::TypeShape& type, std::string_view fingerprint) {

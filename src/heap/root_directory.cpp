@@ -237,6 +237,8 @@ void RootDirectory::add(const Root& root, std::string_view shape) {
     } catch (const HeapFull&) {
         if (parts == 0) throw;
         place = with_room({&root, 1});  // a name does without
+    } catch (const Error&) {            // what is damaged is a shape's
+        place = with_room({&root, 1});
     }
     append(*place, root, hash);
 }
@@ -319,8 +321,10 @@ std::optional<std::string> RootDirectory::whole_shape(std::string_view stem) con
 
 void RootDirectory::put_shape(const Table& table, std::span<const Root> parts) {
     if (parts.empty()) return;
-    const std::string& first = parts.front().name;
-    for (std::uint64_t i = 0; i < shape_parts_max; ++i) remove(first.substr(0, first.size() - 1) + std::to_string(i));
+    const std::string stem = parts.front().name.substr(0, parts.front().name.size() - 1);
+    for (std::uint64_t i = 0; i < shape_parts_max; ++i)
+        if (const auto there = find(stem + std::to_string(i)); there && (there->object.value != 0 || there->bytes != 0)) return;
+    for (std::uint64_t i = 0; i < shape_parts_max; ++i) remove(stem + std::to_string(i));
     for (const Root& part : parts) append(table, part, hash_of(part.name));
 }
 

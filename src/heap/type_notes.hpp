@@ -30,12 +30,27 @@ public:
         return type != 0 && settled_shapes_[type % settled_shapes_.size()].load(std::memory_order_relaxed) == type;
     }
     void set_shape_settled(std::uint32_t type) noexcept { settled_shapes_[type % settled_shapes_.size()].store(type, std::memory_order_relaxed); }
-    /// Writes what was noted since the last call, as far as there is room; false: nothing was. What is taken back with what it is written with is noted again by the next process.
+    bool are_waiting() const noexcept { return waiting_.load(std::memory_order_acquire); }
+    /// What it was written with is taken back, so it is to be written again.
+    void wait_again() noexcept {
+        const std::lock_guard lock(mutex_);
+        waiting_.store(!fingerprints_.empty() || !shapes_.empty(), std::memory_order_release);
+    }
+    /// Writes what was noted since the last call, as far as there is room; false: nothing was. What undo takes back is noted again by the next process.
     bool write_into(Engine& engine) noexcept {
-        if (!waiting_.load(std::memory_order_acquire)) [[likely]]
+        if (!are_waiting()) [[likely]]
             return false;
         write_waiting(engine);
         return true;
+    }
+
+    /// Whether a name of the type of that number was added while the engine counted so many changes from outside: then its shape is there, or finds no room. Under the engine's lock, as `set_shape_kept`.
+    bool is_shape_kept(std::uint32_t type, std::uint64_t outside_changes) const noexcept {
+        const Kept& kept = kept_shapes_[type % kept_shapes_.size()];
+        return kept.type == type && kept.outside_changes == outside_changes;
+    }
+    void set_shape_kept(std::uint32_t type, std::uint64_t outside_changes) noexcept {
+        kept_shapes_[type % kept_shapes_.size()] = {type, outside_changes};
     }
 
     bool was_looked_at(std::string_view name) const;
@@ -50,6 +65,11 @@ private:
     std::set<std::string, std::less<>> looked_at_;
     std::atomic<bool> waiting_ = false;
     std::array<std::atomic<std::uint32_t>, 1024> settled_shapes_{};
+    struct Kept {
+        std::uint32_t type = 0;  ///< 0: none
+        std::uint64_t outside_changes = 0;
+    };
+    std::array<Kept, 256> kept_shapes_{};
 };
 
 }  // namespace taiyen::heap

@@ -33,6 +33,22 @@ std::uint32_t unit_at(const std::vector<std::byte>& bytes, std::size_t at, std::
     return unit;
 }
 
+/// Of a text that goes on: how many of its bytes are whole characters.
+std::size_t whole_bytes(const std::vector<std::byte>& bytes, std::size_t width) {
+    const std::size_t size = bytes.size();
+    if (width == 2) {
+        const std::uint32_t last = unit_at(bytes, size - 2, 2);
+        return last >= 0xd800 && last < 0xdc00 ? size - 2 : size;
+    }
+    for (std::size_t back = 1; width == 1 && back <= 3; ++back) {
+        const auto byte = std::to_integer<unsigned>(bytes[size - back]);
+        if ((byte & 0xc0U) == 0x80) continue;
+        const std::size_t length = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1;
+        return length > back ? size - back : size;
+    }
+    return size;
+}
+
 std::string text_of(const std::vector<std::byte>& bytes, std::size_t width) {
     if (width == 1) return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
     std::string text;
@@ -70,9 +86,12 @@ bool leads_on(ShapeKind kind) { return kind == ShapeKind::pointer || kind == Sha
 
 }  // namespace
 
-const ShapeNode& ViewValue::node() const noexcept { return memory_->shape->nodes[node_]; }
+const ShapeNode& ViewValue::node() const noexcept {
+    static const ShapeNode bit{ShapeKind::boolean, false, false, 1, 1, 0, {}, {}};
+    return node_ == inspect::bit_node ? bit : memory_->shape->nodes[node_];
+}
 ShapeKind ViewValue::kind() const noexcept { return node().kind; }
-std::string ViewValue::type() const { return memory_->shape->type(node_); }
+std::string ViewValue::type() const { return node_ == inspect::bit_node ? "bool" : memory_->shape->type(node_); }
 std::uint64_t ViewValue::bytes() const noexcept { return node().bytes; }
 
 void ViewValue::throw_other(const char* wanted) const {
@@ -147,6 +166,14 @@ std::optional<ViewValue> ViewValue::target() const {
     return index ? std::optional(inner(node().parts[*index].node, offset_)) : std::nullopt;
 }
 
+std::optional<std::uint64_t> ViewValue::outside() const {
+    if (kind() != ShapeKind::pointer) throw_other("a pointer");
+    const auto stored = memory_->word<std::uint64_t>(offset_);
+    const auto to = memory_->place(offset_, stored, node().distances);
+    const std::uint64_t bytes = memory_->shape->nodes[node().parts.front().node].bytes;
+    return !to || memory_->holds(*to, bytes) ? std::nullopt : std::optional(stored);
+}
+
 ViewValue ViewValue::held() const {
     ViewValue here = *this;
     for (unsigned steps = 0; leads_on(here.kind()); ++steps) {
@@ -160,7 +187,7 @@ ViewValue ViewValue::held() const {
 
 // ---- elements
 
-bool ViewValue::has_elements() const noexcept { return inspect::ViewWalk::is_known(*this); }
+bool ViewValue::has_elements() const noexcept { return node_ != inspect::bit_node && inspect::ViewWalk::is_known(*memory_->shape, node_); }
 
 ViewElements ViewValue::elements() const {
     auto walk = inspect::ViewWalk::of(*this);
@@ -211,6 +238,7 @@ ViewNumber ViewValue::number() const {
         throw_other("a number");
     Wide value = 0;
     memory_->read(offset_, &value, type.bytes);
+    if (node_ == inspect::bit_node) value = value >> second_ & 1U;
     const unsigned bits = static_cast<unsigned>(type.bytes) * 8;
     const bool is_negative = is_signed && (value >> (bits - 1) & 1U) != 0;
     if (is_negative && bits < 128) value |= ~Wide{0} << bits;
@@ -242,28 +270,48 @@ std::string ViewValue::digits() const {
     return digits_of_floating(value.floating);
 }
 
-std::string ViewValue::text() const {
-    const ShapeNode& type = node();
-    const auto read = [&](std::uint64_t offset, std::uint64_t bytes) {
-        memory_->require(offset, bytes);  // before there is memory for it
-        std::vector<std::byte> all(bytes);
-        if (bytes != 0) memory_->read(offset, all.data(), bytes);
-        return all;
-    };
-    if (type.kind == ShapeKind::character) return text_of(read(offset_, type.bytes), type.bytes);
-    const bool is_row = type.kind == ShapeKind::string || type.kind == ShapeKind::array;
-    const ShapeNode* const element = is_row ? &memory_->shape->nodes[type.parts.front().node] : nullptr;
-    if (!is_row || element->kind != ShapeKind::character || !has_elements()) throw_other("a text");
-    ViewElements elements = this->elements();
-    const std::uint64_t count = size();
-    if (count == 0) return {};
-    std::vector<std::byte> bytes = read(elements.begin()->offset(), count * element->bytes);
-    if (type.kind == ShapeKind::array) {
-        std::size_t end = 0;
-        while (end < bytes.size() && unit_at(bytes, end, element->bytes) != 0) end += element->bytes;
-        bytes.resize(end);
+bool ViewValue::is_text() const noexcept {
+    if (kind() == ShapeKind::character) return true;
+    return inspect::ViewAccess::is_text(*memory_->shape, node_);
+}
+
+/// In UTF-8, until `take` has enough of it; a piece ends with a whole character.
+void ViewValue::for_each_piece(const std::function<bool(std::string_view)>& take) const {
+    constexpr std::uint64_t piece_bytes = 64_KiB;
+    if (!is_text()) throw_other("a text");
+    std::uint64_t at = offset_;
+    std::uint64_t width = bytes();
+    std::uint64_t left = 1;
+    if (kind() != ShapeKind::character) {
+        width = memory_->shape->nodes[node().parts.front().node].bytes;
+        left = size();
+        if (left != 0) at = elements().begin()->offset();
     }
-    return text_of(bytes, element->bytes);
+    for (bool ends = left == 0; !ends;) {
+        const std::uint64_t units = std::min(left, piece_bytes / width);
+        std::vector<std::byte> bytes(units * width);
+        memory_->read(at, bytes.data(), bytes.size());
+        ends = units == left;
+        if (kind() == ShapeKind::array) {
+            std::size_t end = 0;
+            while (end < bytes.size() && unit_at(bytes, end, width) != 0) end += width;
+            ends |= end != bytes.size();
+            bytes.resize(end);
+        }
+        if (!ends) bytes.resize(whole_bytes(bytes, width));
+        at += bytes.size();
+        left -= bytes.size() / width;
+        if (!bytes.empty() && !take(text_of(bytes, width))) return;
+    }
+}
+
+std::string ViewValue::text() const {
+    std::string text;
+    for_each_piece([&](std::string_view piece) {
+        text += piece;
+        return true;
+    });
+    return text;
 }
 
 // ---- paths
@@ -281,6 +329,36 @@ struct PathPiece {
     throw Error(errc::invalid_argument, "'" + std::string(path) + "' is no path: " + why + "; write it like parts[\"bolt\"].tags[2]");
 }
 
+/// What stands behind a backslash at `at`, which is moved to its end.
+std::string escaped_at(std::string_view path, std::size_t& at) {
+    if (++at >= path.size()) return {};
+    switch (path[at]) {
+        case 'b': return "\b";
+        case 'f': return "\f";
+        case 'n': return "\n";
+        case 'r': return "\r";
+        case 't': return "\t";
+        case 'u': break;
+        default: return {path[at]};
+    }
+    const auto unit = [&] {
+        std::uint32_t code = 0;
+        const std::string_view digits = path.substr(std::min(at + 1, path.size()), 4);
+        const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), code, 16);
+        if (digits.size() != 4 || parsed.ptr != digits.data() + 4) throw_bad_path(path, "\\u stands before four hexadecimal digits");
+        at += 4;
+        return code;
+    };
+    std::uint32_t code = unit();
+    if (code >= 0xd800 && code < 0xdc00 && path.substr(at + 1).starts_with("\\u")) {
+        at += 2;
+        code = 0x10000 + ((code - 0xd800) << 10U) + ((unit() - 0xdc00) & 0x3ffU);
+    }
+    std::string text;
+    append_character(text, code);
+    return text;
+}
+
 std::vector<PathPiece> pieces_of(std::string_view path) {
     std::vector<PathPiece> pieces;
     std::size_t at = 0;
@@ -290,11 +368,9 @@ std::vector<PathPiece> pieces_of(std::string_view path) {
             PathPiece piece{PathPiece::What::number, {}};
             if (at != path.size() && path[at] == '"') {
                 piece.what = PathPiece::What::key;
-                for (++at; at != path.size() && path[at] != '"'; ++at) {
-                    if (path[at] == '\\' && at + 1 != path.size()) ++at;
-                    piece.text += path[at];
-                }
-                if (at == path.size()) throw_bad_path(path, "a quote isn't closed");
+                for (++at; at < path.size() && path[at] != '"'; ++at)
+                    piece.text += path[at] == '\\' ? escaped_at(path, at) : std::string(1, path[at]);
+                if (at >= path.size()) throw_bad_path(path, "a quote isn't closed");
                 ++at;
             } else {
                 while (at != path.size() && path[at] != ']') piece.text += path[at++];
@@ -320,18 +396,17 @@ std::vector<PathPiece> pieces_of(std::string_view path) {
 }  // namespace
 
 std::optional<ViewValue> ViewValue::step(std::string_view name) const {
+    if (kind() != ShapeKind::structure && kind() != ShapeKind::pair) return std::nullopt;
     for (std::size_t i = 0; i != parts(); ++i)
-        if (kind() != ShapeKind::array && part_name(i) == name) return part(i);
+        if (part_name(i) == name) return part(i);
     return std::nullopt;
 }
 
 std::optional<ViewValue> ViewValue::step_to(std::string_view key, bool is_text) const {
-    if (is_map(kind()) && has_elements()) {
+    if (is_map(kind()) && has_elements() && inspect::ViewAccess::has_simple_keys(*this)) {
         for (const ViewValue& element : elements()) {
             const ViewValue its = element.part(0);
-            const bool is_character = its.kind() == ShapeKind::string || its.kind() == ShapeKind::array || its.kind() == ShapeKind::character;
-            const bool is_number = !is_character && its.kind() >= ShapeKind::boolean && its.kind() <= ShapeKind::enumeration;
-            if (is_text ? is_character && its.text() == key : is_number && its.digits() == key) return element.part(1);
+            if (its.is_text() == is_text && (is_text ? its.text() : its.digits()) == key) return element.part(1);
         }
         return std::nullopt;
     }
@@ -378,13 +453,34 @@ std::optional<ViewValue> View::find(std::string_view name) const {
     std::vector<StoredObject> objects = stored_objects(*heap_);
     const auto found = std::ranges::find(objects, name, &StoredObject::name);
     if (found == objects.end()) return std::nullopt;
+    return value(*found);
+}
+
+ViewValue View::value(const StoredObject& object) const {
     store::HeapFile& file = HeapAccess::file(*heap_);
-    if (!found->shape) {
-        throw Error(errc::not_found, file.path(), found->offset,
-                    "the heap doesn't know the shape of '" + found->name + "', a " + found->type +
+    if (!object.shape) {
+        throw Error(errc::not_found, file.path(), object.offset,
+                    "the heap doesn't know the shape of '" + object.name + "', a " + object.type +
                         ": a program that knows the type stores it when it asks for the object and then changes the heap");
     }
-    return inspect::ViewAccess::object(file, found->shape, found->offset, found->count);
+    return inspect::ViewAccess::object(file, object.shape, object.offset, object.count);
+}
+
+bool inspect::ViewAccess::is_text(const Shape& shape, std::uint32_t node) noexcept {
+    if (node == bit_node) return false;
+    const ShapeNode& type = shape.nodes[node];
+    if (type.kind == ShapeKind::character) return true;
+    const bool is_row = type.kind == ShapeKind::string || type.kind == ShapeKind::array;
+    return is_row && shape.nodes[type.parts.front().node].kind == ShapeKind::character && ViewWalk::is_known(shape, node);
+}
+
+bool inspect::ViewAccess::has_simple_keys(const ViewValue& map) noexcept {
+    const Shape& shape = *memory(map).shape;
+    const ShapeNode& pair = shape.nodes[node(map).parts.front().node];
+    if (pair.kind != ShapeKind::pair) return false;
+    const std::uint32_t key = pair.parts.front().node;
+    const ShapeKind kind = shape.nodes[key].kind;
+    return is_text(shape, key) || (kind >= ShapeKind::boolean && kind <= ShapeKind::enumeration && kind != ShapeKind::character);
 }
 
 ViewValue inspect::ViewAccess::object(store::HeapFile& heap, std::shared_ptr<const Shape> shape, std::uint64_t offset, std::uint64_t count) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,8 +23,9 @@ struct ViewMemory {
     [[noreturn]] void throw_corrupt(std::uint64_t offset, const std::string& what) const {
         throw Error(errc::corrupt, file.path(), offset, what + ": 'taiyen verify' tells what else is damaged");
     }
+    bool holds(std::uint64_t offset, std::uint64_t bytes) const { return offset <= end() && bytes <= end() - offset; }
     void require(std::uint64_t offset, std::uint64_t bytes) const {
-        if (offset > end() || bytes > end() - offset) throw_corrupt(offset, "something leads out of the heap");
+        if (!holds(offset, bytes)) throw_corrupt(offset, "something leads out of the heap");
     }
     void read(std::uint64_t offset, void* to, std::uint64_t bytes) const {
         require(offset, bytes);
@@ -38,16 +40,22 @@ struct ViewMemory {
     }
     /// Where the pointer that is stored there leads to, an end of memory at most; nothing: it is null.
     std::optional<std::uint64_t> target(std::uint64_t offset, bool distances) const {
-        const auto stored = word<std::uint64_t>(offset);
-        if (stored == (distances ? 1U : 0U)) return std::nullopt;
-        const std::uint64_t to = distances ? offset + stored : stored - file.ranges().durable;
-        if (to > end()) throw_corrupt(offset, "a pointer leads out of the heap");
+        const auto to = place(offset, word<std::uint64_t>(offset), distances);
+        if (to && *to > end()) throw_corrupt(offset, "a pointer leads out of the heap");
         return to;
+    }
+    /// The same of what is stored there, wherever it leads.
+    std::optional<std::uint64_t> place(std::uint64_t offset, std::uint64_t stored, bool distances) const {
+        if (stored == (distances ? 1U : 0U)) return std::nullopt;
+        return distances ? offset + stored : stored - file.ranges().durable;
     }
 
     store::HeapFile& file;
     const std::shared_ptr<const Shape> shape;
 };
+
+/// Of a value that is a bit of a `vector<bool>`: no node of the shape.
+inline constexpr std::uint32_t bit_node = 0xffff'ffff;
 
 struct ViewAccess {
     /// Of an object: of several, the array of them. Throws: Error{corrupt}: it ends behind the heap.
@@ -59,7 +67,17 @@ struct ViewAccess {
         made.second_ = second;
         return made;
     }
+    static ViewValue bit(const ViewValue& value, std::uint64_t offset, unsigned number) {
+        ViewValue made = value.inner(bit_node, offset);
+        made.second_ = number;
+        return made;
+    }
+    static bool is_text(const Shape& shape, std::uint32_t node) noexcept;
+    /// Of a map: texts or numbers, by which a path says what it means.
+    static bool has_simple_keys(const ViewValue& map) noexcept;
+    static void for_each_piece(const ViewValue& value, const std::function<bool(std::string_view)>& take) { value.for_each_piece(take); }
     static const ViewMemory& memory(const ViewValue& value) { return *value.memory_; }
+    static std::uint32_t node_number(const ViewValue& value) { return value.node_; }
     static const ShapeNode& node(const ViewValue& value) { return value.node(); }
 };
 
@@ -72,7 +90,7 @@ public:
     /// How many are left; nothing: they have to be counted.
     virtual std::optional<std::uint64_t> left() const = 0;
 
-    static bool is_known(const ViewValue& container) noexcept;
+    static bool is_known(const Shape& shape, std::uint32_t node) noexcept;
     /// Null: where its elements lie is not known.
     static std::unique_ptr<ViewWalk> of(const ViewValue& container);
 };

@@ -1,5 +1,6 @@
 #include <taiyen/inspect/view_text.hpp>
 
+#include <algorithm>
 #include <ostream>
 #include <string_view>
 
@@ -11,33 +12,62 @@ namespace {
 
 void write_text(std::ostream& to, std::string_view text) { to << JsonWriter().value(text).text(); }
 
+/// In quotes, as it is read; behind so many bytes `…`. Returns whether that is all.
+bool write_text(std::ostream& to, const ViewValue& value, std::uint64_t bytes_max) {
+    bool is_all = true;
+    to << '"';
+    inspect::ViewAccess::for_each_piece(value, [&](std::string_view piece) {
+        is_all = piece.size() <= bytes_max;
+        if (!is_all) {
+            std::size_t end = bytes_max;
+            while (end != 0 && (static_cast<unsigned char>(piece[end]) & 0xc0U) == 0x80) --end;
+            piece = piece.substr(0, end);
+        }
+        bytes_max -= piece.size();
+        std::string escaped;
+        append_escaped(escaped, piece, true);
+        to << escaped << (is_all ? "" : "…");
+        return is_all;
+    });
+    to << '"';
+    return is_all;
+}
+
 std::string bracketed(std::string_view text) {
     std::string all(1, '[');
     all += text;
     return all += ']';
 }
 
-bool is_text(ShapeKind kind) { return kind == ShapeKind::string || kind == ShapeKind::character; }
-bool is_plain_number(ShapeKind kind) {
-    return kind == ShapeKind::signed_integer || kind == ShapeKind::unsigned_integer || kind == ShapeKind::floating_point ||
-           kind == ShapeKind::enumeration;
+bool has_many_equal_keys(ShapeKind map) {
+    return map == ShapeKind::multimap || map == ShapeKind::unordered_multimap || map == ShapeKind::btree_multimap ||
+           map == ShapeKind::ordered_multimap;
 }
 
-/// Of a map: numbers or texts.
-bool has_simple_keys(const ViewValue& map) {
-    const Shape& shape = *inspect::ViewAccess::memory(map).shape;
-    const ShapeNode& pair = shape.nodes[inspect::ViewAccess::node(map).parts.front().node];
-    if (pair.kind != ShapeKind::pair) return false;
-    const ShapeKind key = shape.nodes[pair.parts.front().node].kind;
-    return is_text(key) || is_plain_number(key);
-}
+/// How many values a sound heap may show: of those that lie equally deep each has bytes of its own. Else a few that lie within each other are shown for ever.
+class Budget {
+public:
+    Budget(const ViewValue& whole, const ViewTextOptions& options)
+        : left_(2 * (inspect::ViewAccess::memory(whole).end() + whole.bytes()) * (std::min<std::uint64_t>(options.depth, 1000) + 1)) {}
+    void take(const ViewValue& value) {
+        if (left_-- == 0) inspect::ViewAccess::memory(value).throw_corrupt(value.offset(), "values lie within each other");
+    }
+
+private:
+    std::uint64_t left_;
+};
 
 class ViewJson {
 public:
-    ViewJson(std::ostream& to, const ViewTextOptions& options) : to_(to), options_(options) {}
+    ViewJson(std::ostream& to, const ViewValue& whole, const ViewTextOptions& options) : to_(to), options_(options), budget_(whole, options) {}
 
     void write(const ViewValue& value, unsigned depth = 0) {
-        if (depth >= options_.depth && value.kind() > ShapeKind::enumeration && value.kind() != ShapeKind::string) return write_text(to_, "…");
+        budget_.take(value);
+        if (value.is_text()) {
+            write_text(to_, value, options_.text_bytes);
+            return;
+        }
+        if (depth >= options_.depth && value.kind() > ShapeKind::enumeration) return write_text(to_, "…");
         switch (value.kind()) {
             case ShapeKind::opaque: return write_opaque(value);
             case ShapeKind::boolean: to_ << (value.get<bool>() ? "true" : "false"); return;
@@ -45,7 +75,6 @@ public:
             case ShapeKind::unsigned_integer:
             case ShapeKind::enumeration: to_ << value.digits(); return;
             case ShapeKind::floating_point: return write_floating(value);
-            case ShapeKind::character: return write_text(to_, value.text());
             case ShapeKind::structure: return write_structure(value, depth);
             case ShapeKind::pointer: return write_pointer(value);
             case ShapeKind::pair:
@@ -110,6 +139,10 @@ private:
         end(is_first, ']', depth);
     }
     void write_pointer(const ViewValue& value) {
+        if (const auto elsewhere = value.outside()) {
+            to_ << "{\"outside\": " << *elsewhere << '}';
+            return;
+        }
         const auto to = value.target();
         if (to)
             to_ << "{\"at\": " << to->offset() << '}';
@@ -118,46 +151,45 @@ private:
     }
     void write_container(const ViewValue& value, unsigned depth) {
         if (!value.has_elements()) return write_opaque(value);
-        const bool is_unique = value.kind() != ShapeKind::multimap && value.kind() != ShapeKind::unordered_multimap &&
-                               value.kind() != ShapeKind::btree_multimap && value.kind() != ShapeKind::ordered_multimap;
-        if (value.kind() == ShapeKind::string) return write_text(to_, value.text());
         std::uint64_t number = 0;
         bool is_first = true;
-        const bool is_object = is_map(value.kind()) && is_unique && has_simple_keys(value);
+        const bool is_object = is_map(value.kind()) && !has_many_equal_keys(value.kind()) && inspect::ViewAccess::has_simple_keys(value);
+        to_ << (is_object ? '{' : '[');
         for (const ViewValue& element : value.elements()) {
-            if (is_first) {
-                if (element.kind() == ShapeKind::character && value.kind() == ShapeKind::array) return write_text(to_, value.text());
-                to_ << (is_object ? '{' : '[');
-            }
             separate(is_first, depth);
             if (number++ == options_.elements) {
                 to_ << (is_object ? "\"more\": " : "{\"more\": ") << value.size() - options_.elements << (is_object ? "" : "}");
                 break;
             }
             if (is_object) {
-                const ViewValue key = element.part(0);
-                write_text(to_, is_text(key.kind()) ? key.text() : key.digits());
+                if (const ViewValue key = element.part(0); key.is_text())
+                    write_text(to_, key, options_.text_bytes);
+                else
+                    write_text(to_, key.digits());
                 to_ << ": ";
                 write(element.part(1), depth + 1);
             } else {
                 write(element, depth + 1);
             }
         }
-        if (is_first) to_ << (is_object ? '{' : '[');
         end(is_first, is_object ? '}' : ']', depth);
     }
 
     std::ostream& to_;
     const ViewTextOptions& options_;
+    Budget budget_;
 };
 
 /// A line for each value, those within it below it, indented.
 class ViewTree {
 public:
-    ViewTree(std::ostream& to, const ViewTextOptions& options) : to_(to), options_(options) {}
+    ViewTree(std::ostream& to, const ViewValue& whole, const ViewTextOptions& options) : to_(to), options_(options), budget_(whole, options) {}
 
     void write(std::string_view label, const ViewValue& value, unsigned depth = 0) {
-        to_ << std::string(std::size_t{depth} * options_.indent, ' ') << label << ": ";
+        budget_.take(value);
+        std::string shown;
+        append_escaped(shown, label, false);
+        to_ << std::string(std::size_t{depth} * options_.indent, ' ') << shown << ": ";
         if (value.kind() == ShapeKind::optional || value.kind() == ShapeKind::variant) {
             ViewValue held = value;
             for (unsigned steps = 0; held.kind() == ShapeKind::optional || held.kind() == ShapeKind::variant; ++steps) {
@@ -175,6 +207,11 @@ public:
 
 private:
     void write_here(const ViewValue& value, unsigned depth) {
+        if (value.is_text()) {
+            if (!write_text(to_, value, options_.text_bytes)) to_ << ", " << value.size() << " characters";
+            to_ << '\n';
+            return;
+        }
         switch (value.kind()) {
             case ShapeKind::opaque: to_ << "opaque (" << value.type() << ", " << value.bytes() << " bytes)\n"; return;
             case ShapeKind::boolean: to_ << (value.get<bool>() ? "true\n" : "false\n"); return;
@@ -182,16 +219,18 @@ private:
             case ShapeKind::unsigned_integer:
             case ShapeKind::floating_point:
             case ShapeKind::enumeration: to_ << value.digits() << '\n'; return;
-            case ShapeKind::character: write_text(to_, value.text()); break;
             case ShapeKind::pointer: return write_pointer(value);
             case ShapeKind::structure:
             case ShapeKind::pair:
             case ShapeKind::tuple: return write_parts(value, depth);
             default: return write_container(value, depth);
         }
-        to_ << '\n';
     }
     void write_pointer(const ViewValue& value) {
+        if (value.outside()) {
+            to_ << "out of the heap (" << value.type() << ")\n";
+            return;
+        }
         const auto to = value.target();
         if (to)
             to_ << "-> " << to->type() << " at " << to->offset() << '\n';
@@ -211,27 +250,18 @@ private:
             to_ << "opaque (" << value.type() << ", " << value.bytes() << " bytes)\n";
             return;
         }
-        const bool is_row = value.kind() == ShapeKind::string || value.kind() == ShapeKind::array;
-        if (is_row) {
-            ViewElements elements = value.elements();
-            const bool is_empty = elements.begin() == elements.end();
-            if (value.kind() == ShapeKind::string || (!is_empty && elements.begin()->kind() == ShapeKind::character)) {
-                write_text(to_, value.text());
-                to_ << '\n';
-                return;
-            }
-        }
         const std::uint64_t size = value.size();
         to_ << value.type() << ", " << (size == 0 ? "empty" : std::to_string(size) + (size == 1 ? " element" : " elements"));
         to_ << (depth + 1 >= options_.depth && size != 0 ? " …\n" : "\n");
         if (depth + 1 >= options_.depth) return;
         std::uint64_t number = 0;
+        const bool has_labels = is_map(value.kind()) && inspect::ViewAccess::has_simple_keys(value);
         for (const ViewValue& element : value.elements()) {
             if (number == options_.elements) {
                 to_ << std::string((std::size_t{depth} + 1) * options_.indent, ' ') << "… and " << size - number << " more\n";
                 return;
             }
-            if (is_map(value.kind()) && has_simple_keys(value))
+            if (has_labels)
                 write(label_of(element.part(0)), element.part(1), depth + 1);
             else
                 write(bracketed(std::to_string(number)), element, depth + 1);
@@ -239,19 +269,20 @@ private:
         }
     }
     static std::string label_of(const ViewValue& key) {
-        return bracketed(is_text(key.kind()) ? JsonWriter().value(std::string_view(key.text())).text() : key.digits());
+        return bracketed(key.is_text() ? JsonWriter().value(std::string_view(key.text())).text() : key.digits());
     }
 
     std::ostream& to_;
     const ViewTextOptions& options_;
+    Budget budget_;
 };
 
 }  // namespace
 
-void write_json(std::ostream& to, const ViewValue& value, const ViewTextOptions& options) { ViewJson(to, options).write(value); }
+void write_json(std::ostream& to, const ViewValue& value, const ViewTextOptions& options) { ViewJson(to, value, options).write(value); }
 
 void write_tree(std::ostream& to, std::string_view label, const ViewValue& value, const ViewTextOptions& options) {
-    ViewTree(to, options).write(label, value);
+    ViewTree(to, value, options).write(label, value);
 }
 
 }  // namespace taiyen

@@ -68,10 +68,11 @@ protected:
     std::uint64_t alignment() const { return alignment_; }
     const ViewValue& container() const { return container_; }
 
-    /// Each element has its own memory.
-    std::uint64_t claimed(std::uint64_t before_end) const {
+    /// Each element has its own memory, of so many bytes at least.
+    std::uint64_t claimed(std::uint64_t before_end) const { return claimed(before_end, element_bytes_); }
+    std::uint64_t claimed(std::uint64_t before_end, std::uint64_t bytes_of_each) const {
         const std::uint64_t count = word(before_end);
-        if (count > memory().end() / element_bytes_)
+        if (count > memory().end() / bytes_of_each)
             memory().throw_corrupt(at(before_end), "a container says that it has more elements than the heap has room for");
         return count;
     }
@@ -118,6 +119,36 @@ public:
 
 private:
     std::uint64_t at_ = 0;
+    std::uint64_t left_ = 0;
+};
+
+/// Words of 64 bits, the lowest first: {address, bit} of the first one, and of the one behind the last.
+class Bits final : public ContainerWalk {
+public:
+    explicit Bits(const ViewValue& container) : ContainerWalk(container) {
+        const auto begin = target(at(40));
+        if (!begin) return;
+        const std::uint64_t end = target_of(at(24));
+        const auto first = memory().word<std::uint32_t>(at(32));
+        const auto last = memory().word<std::uint32_t>(at(16));
+        if (end < *begin || first > 63 || last > 63 || (end == *begin && last < first))
+            memory().throw_corrupt(container.offset(), "a container ends before it begins");
+        memory().require(*begin, end - *begin + (last + 7) / 8);
+        begin_ = *begin;
+        bit_ = first;
+        left_ = (end - *begin) * 8 + last - first;
+    }
+    std::optional<std::uint64_t> left() const override { return left_; }
+    std::optional<ViewValue> next() override {
+        if (left_ == 0) return std::nullopt;
+        --left_;
+        const std::uint64_t bit = bit_++;
+        return ViewAccess::bit(container(), begin_ + bit / 8, static_cast<unsigned>(bit % 8));
+    }
+
+private:
+    std::uint64_t begin_ = 0;
+    std::uint64_t bit_ = 0;
     std::uint64_t left_ = 0;
 };
 
@@ -239,7 +270,7 @@ private:
 /// Leaves, each linked to the next: {previous, next, u16 elements, u16 slots, 4 bytes}, digests, the slot of each element in a byte, keys, values (taiyen/ordered/detail/btree_nodes.hpp).
 class BTree final : public ContainerWalk {
 public:
-    explicit BTree(const ViewValue& container) : ContainerWalk(container), left_(claimed(16)) {
+    explicit BTree(const ViewValue& container) : ContainerWalk(container) {
         const Shape& shape = *memory().shape;
         const std::uint64_t form = ViewAccess::node(container).count - 256;
         is_apart_ = form % 2 != 0;
@@ -261,6 +292,7 @@ public:
             key_bytes_ = element_node.bytes;
             key_alignment_ = element_node.alignment;
         }
+        left_ = claimed(16, key_bytes_ + value_bytes_ + 1);  // keys and values lie apart, without what pads a pair
         if (left_ != 0) enter(target_of(at(32)));
     }
     std::optional<std::uint64_t> left() const override { return left_; }
@@ -291,7 +323,7 @@ private:
         values_ = leaf + round_up((are_digests_keys_ ? order_ + slots_ : keys_ + slots_ * key_bytes_) - leaf, value_alignment_);
     }
 
-    std::uint64_t left_;
+    std::uint64_t left_ = 0;
     bool is_apart_ = false;
     bool are_digests_keys_ = false;
     bool has_values_ = false;
@@ -344,17 +376,19 @@ private:
 
 }  // namespace
 
-bool ViewWalk::is_known(const ViewValue& container) noexcept {
-    const ShapeNode& node = ViewAccess::node(container);
-    if (node.parts.size() != 1 || ViewAccess::memory(container).shape->nodes[node.parts.front().node].bytes == 0) return false;
-    if (node.kind == ShapeKind::array) return true;
+bool ViewWalk::is_known(const Shape& shape, std::uint32_t number) noexcept {
+    const ShapeNode& node = shape.nodes[number];
     const std::uint64_t bare = bare_bytes(node.kind);
-    return bare != 0 && (node.bytes == bare || node.bytes == bare + sizeof(std::uint64_t));
+    const bool is_bare = bare != 0 && (node.bytes == bare || node.bytes == bare + sizeof(std::uint64_t));
+    if (node.kind == ShapeKind::bit_vector) return is_bare && !node.distances;
+    if (node.parts.size() != 1 || shape.nodes[node.parts.front().node].bytes == 0) return false;
+    return node.kind == ShapeKind::array || is_bare;
 }
 
 std::unique_ptr<ViewWalk> ViewWalk::of(const ViewValue& container) {
-    if (!is_known(container)) return nullptr;
+    if (!container.has_elements()) return nullptr;
     switch (container.kind()) {
+        case ShapeKind::bit_vector: return std::make_unique<Bits>(container);
         case ShapeKind::array:
         case ShapeKind::string:
         case ShapeKind::vector: return std::make_unique<Row>(container);

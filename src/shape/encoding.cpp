@@ -81,14 +81,20 @@ private:
     std::size_t at_ = 0;
 };
 
+/// Behind a checksum that is right.
+[[noreturn]] void throw_newer(std::size_t at, const char* what) {
+    throw Error(errc::unsupported_version, {}, sizeof(EncodedHead) + at,
+                std::string("the shape of a stored type has ") + what + " that this library doesn't know; use the library that wrote it");
+}
+
 ShapeNode read_node(Reader& reader, std::uint32_t nodes) {
     ShapeNode node;
     const std::size_t begin = reader.at();
     const std::uint8_t kind = reader.byte();
-    if (kind > static_cast<std::uint8_t>(last_kind)) throw_bad(begin, "a kind that nobody knows");
+    if (kind > static_cast<std::uint8_t>(last_kind)) throw_newer(begin, "a kind of type");
     node.kind = static_cast<ShapeKind>(kind);
     const std::uint8_t flags = reader.byte();
-    if (flags > (distances_flag | keeps_hashes_flag)) throw_bad(begin, "flags that nobody knows");
+    if (flags > (distances_flag | keeps_hashes_flag)) throw_newer(begin, "flags");
     node.distances = (flags & distances_flag) != 0;
     node.keeps_hashes = (flags & keeps_hashes_flag) != 0;
     node.bytes = reader.number();
@@ -131,6 +137,18 @@ std::size_t parts_of(ShapeKind kind) {
 
 constexpr bool is_number(ShapeKind kind) { return kind >= ShapeKind::boolean && kind <= ShapeKind::character; }
 
+bool has_size_of_kind(const ShapeNode& node) {
+    const bool is_power = std::has_single_bit(node.bytes);
+    switch (node.kind) {
+        case ShapeKind::boolean: return node.bytes == 1;
+        case ShapeKind::character: return is_power && node.bytes <= 4;
+        case ShapeKind::floating_point: return is_power && node.bytes >= 4 && node.bytes <= 16;
+        case ShapeKind::signed_integer:
+        case ShapeKind::unsigned_integer: return is_power && node.bytes <= 16;
+        default: return true;
+    }
+}
+
 /// (I2), and that each kind is what it is called.
 void check_node(const Shape& shape, const ShapeNode& node) {
     if (node.distances && node.kind != ShapeKind::pointer && node.kind < ShapeKind::string) throw_bad(0, "distances where there are no links");
@@ -138,7 +156,7 @@ void check_node(const Shape& shape, const ShapeNode& node) {
         throw_bad(0, "hashes where there are none");
     if (const std::size_t wanted = parts_of(node.kind); wanted != any_number && node.parts.size() != wanted)
         throw_bad(0, "a type with another number of parts than its kind has");
-    if (is_number(node.kind) && (node.bytes == 0 || node.bytes > 16)) throw_bad(0, "a number of a size that there isn't");
+    if (!has_size_of_kind(node)) throw_bad(0, "a number of a size that there isn't");
     if (node.kind == ShapeKind::pointer && node.bytes != 8) throw_bad(0, "a pointer of a size that there isn't");
     const bool is_tree = node.kind >= ShapeKind::btree_map && node.kind <= ShapeKind::ordered_multiset;
     if (is_tree ? node.count < 256 || node.count >= 256 + 4 * 17 : (node.kind == ShapeKind::array) != (node.count != 0))
@@ -150,7 +168,9 @@ void check_node(const Shape& shape, const ShapeNode& node) {
             if (is_map(node.kind) && inner.kind != ShapeKind::pair) throw_bad(0, "a map of something else than pairs");
             continue;
         }
-        if (node.kind == ShapeKind::enumeration && !is_number(inner.kind)) throw_bad(0, "an enumeration of something else than numbers");
+        const bool is_whole = is_number(inner.kind) && inner.kind != ShapeKind::floating_point;
+        if (node.kind == ShapeKind::enumeration && (!is_whole || inner.bytes != node.bytes))
+            throw_bad(0, "an enumeration of something else than numbers");
         if (part.offset > node.bytes || inner.bytes > node.bytes - part.offset) throw_bad(0, "a part that ends behind what holds it");
         if (node.kind == ShapeKind::array && (part.offset != 0 || (inner.bytes != 0 && node.count > node.bytes / inner.bytes)))
             throw_bad(0, "an array that is smaller than its elements");

@@ -1,6 +1,9 @@
 #include <taiyen/shape/shape.hpp>
 
+#include <string>
 #include <string_view>
+
+#include "base/json.hpp"
 
 namespace taiyen {
 namespace shape {
@@ -36,10 +39,10 @@ std::string plain_name(const std::string& mangled) {
 }
 
 /// The bytes of a shape may be anybody's.
-std::string printable(std::string text) {
-    for (char& c : text)
-        if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = '?';
-    return text;
+std::string printable(std::string_view text) {
+    std::string escaped;
+    append_escaped(escaped, text, false);
+    return escaped;
 }
 
 const char* word_of(ShapeKind kind) {

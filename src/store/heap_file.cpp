@@ -210,14 +210,16 @@ void HeapFile::save() {
     std::vector<vm::PageRun> runs;
     std::vector<ChangedPage> changed;
     std::optional<heap::ForeignPointerScan> scan;
-    const auto look = [&] {
+    const auto look = [&](heap::ForeignPointerScan* with) {
         held_.settle();
         runs = image_.written_runs();
-        scan.emplace(*this, program);
-        changed = proofs_.changed_pages(runs, &*scan);
+        changed = proofs_.changed_pages(runs, with);
     };
-    look();
-    if (!changed.empty() && !participant_ && write_type_notes()) look();
+    if (!participant_ && type_notes().are_waiting()) {  // they come with what was changed, if anything was
+        look(nullptr);
+        if (!changed.empty()) write_type_notes();
+    }
+    look(&scan.emplace(*this, program));
     if (!changed.empty()) {
         scan->finish();
         note_searched(program);

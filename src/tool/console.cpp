@@ -84,8 +84,12 @@ std::string address_text(std::uint64_t address) {
 
 std::string visible(std::string_view text) {
     std::string shown;
-    for (const char c : text) {
-        if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        const char c = text[i];
+        const auto code_of = [&](std::size_t at) { return at < text.size() ? static_cast<unsigned char>(text[at]) : 0U; };
+        const bool is_c1 = (code_of(i) == 0xc2 && code_of(i + 1) >= 0x80 && code_of(i + 1) < 0xa0) ||
+                           (i != 0 && code_of(i - 1) == 0xc2 && code_of(i) >= 0x80 && code_of(i) < 0xa0);
+        if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f || is_c1) {
             char code[8];
             std::snprintf(code, sizeof code, "\\x%02x", static_cast<unsigned>(static_cast<unsigned char>(c)));
             shown += code;

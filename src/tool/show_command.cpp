@@ -19,32 +19,36 @@ namespace {
 
 constexpr std::uint64_t usual_elements = 20;
 constexpr std::uint64_t usual_depth = 8;
+constexpr std::uint64_t usual_text_bytes = 1000;
 
-/// To where all is printed; of what people read, nothing that a terminal obeys.
+/// To where all is printed.
 class ConsoleBuffer final : public std::streambuf {
 public:
-    explicit ConsoleBuffer(bool is_for_people) : is_for_people_(is_for_people) {}
+    ConsoleBuffer() = default;
     ~ConsoleBuffer() override { flush(); }
     ConsoleBuffer(const ConsoleBuffer&) = delete;
     ConsoleBuffer& operator=(const ConsoleBuffer&) = delete;
 
 private:
+    static constexpr std::size_t bytes_max = 4096;
+
     int_type overflow(int_type c) override {
         if (traits_type::eq_int_type(c, traits_type::eof())) return traits_type::not_eof(c);
-        line_ += traits_type::to_char_type(c);
-        if (line_.back() == '\n' || (!is_for_people_ && line_.size() >= 4096)) flush();
+        waiting_ += traits_type::to_char_type(c);
+        if (waiting_.size() >= bytes_max) flush();
         return c;
     }
+    std::streamsize xsputn(const char* text, std::streamsize bytes) override {
+        waiting_.append(text, static_cast<std::size_t>(bytes));
+        if (waiting_.size() >= bytes_max) flush();
+        return bytes;
+    }
     void flush() {
-        const bool is_whole = line_.ends_with('\n');
-        if (is_whole) line_.pop_back();
-        print(is_for_people_ ? visible(line_) : line_);
-        if (is_whole) print("\n");
-        line_.clear();
+        print(waiting_);
+        waiting_.clear();
     }
 
-    const bool is_for_people_;
-    std::string line_;
+    std::string waiting_;
 };
 
 /// The object and the path within it: the longest name that the text begins with, followed by nothing, a dot or a bracket.
@@ -67,7 +71,8 @@ Exit run_show(const Given& given) {
     const std::uint64_t depth = given.number("depth", is_json ? 64 : usual_depth);
     options.depth = static_cast<unsigned>(std::min<std::uint64_t>(depth == 0 ? 1 : depth, 1000));
     if (const std::uint64_t elements = given.number("elements", is_json ? 0 : usual_elements); elements != 0) options.elements = elements;
-    ConsoleBuffer buffer(!is_json);
+    if (!is_json && !given.has("elements")) options.text_bytes = usual_text_bytes;
+    ConsoleBuffer buffer;
     std::ostream out(&buffer);
     out.exceptions(std::ios::badbit);
     if (!given.word.empty()) {
@@ -88,11 +93,11 @@ Exit run_show(const Given& given) {
             if (is_json)
                 out << "{\"opaque\": " << JsonWriter().value(std::string_view(object.type)).text() << '}';
             else
-                out << object.name << ": " << object.type
+                out << visible(object.name) << ": " << visible(object.type)
                     << ", whose shape is not stored: a program that has the type stores it with the next change\n";
             continue;
         }
-        const ViewValue value = view.find(object.name).value();
+        const ViewValue value = view.value(object);
         if (is_json)
             write_json(out, value, options);
         else
@@ -115,7 +120,8 @@ Command show_command() {
             "that stored it isn't needed.",
             {"FILE"},
             {{"depth", "NUMBER", "how many values within each other are shown (default: 8; of JSON 64)"},
-             {"elements", "NUMBER", "how many elements of each container are shown; 0: all (default: 20; of JSON all)"}},
+             {"elements", "NUMBER",
+              "how many elements of each container are shown; 0: all (default: 20; of JSON all); without it long texts are cut, too"}},
             "",
             run_show,
             "the heap",

@@ -281,6 +281,7 @@ Serial TransactionService::commit_outermost(store::HeapFile& file) {
             annex_fits_ = (annex_fits_ && scopes_.segments().empty() && !uncaptured_) || (keeper != nullptr && keeper->has_annex());
         }
     } catch (...) {
+        file.type_notes().wait_again();
         try {
             scopes_.reserve();
             take_back();

@@ -86,6 +86,7 @@ private:
     void end(errc code, const std::string& text) noexcept;
     void collect_implicit();
     void drop_uncaptured();
+    void write_notes_if_changed();
     void begin_inner();
     /// What a scope has touched isn't captured any more.
     void poison_if_doomed(const char* why) noexcept;

@@ -102,6 +102,7 @@ void SnapshotUndo::end_history() {
 /// What was stored outside scopes becomes a step; without a history it is forgotten.
 void SnapshotUndo::collect_implicit() {
     if (!history_) {
+        write_notes_if_changed();
         drop_uncaptured();
         return;
     }
@@ -109,6 +110,7 @@ void SnapshotUndo::collect_implicit() {
     cut_.clear();
     scopes_.recorder().cut(cut_);
     if (cut_.empty()) return;
+    if (file_->write_type_notes()) scopes_.recorder().cut(cut_);
     file_->held().settle();
     const Piece piece{cut_.view().bytes(), false};
     keep({{}, layout::step_implicit, life_, implicit_number_, implicit_number_, std::span(&piece, 1)});
@@ -116,10 +118,19 @@ void SnapshotUndo::collect_implicit() {
     between_scopes();
 }
 
+/// What is noted of types comes with what was changed, if anything was; where nobody keeps either.
+void SnapshotUndo::write_notes_if_changed() {
+    if (!file_->type_notes().are_waiting()) return;
+    cut_.clear();
+    if (!scopes_.recorder().certainly_unchanged()) scopes_.recorder().cut(cut_);
+    if (!cut_.empty() || !scopes_.segments().empty()) file_->write_type_notes();
+    cut_.clear();
+}
+
 /// The open scope's changes become a step.
 void SnapshotUndo::keep_step() {
     if (!history_ && file_->audit() == Audit::off) {
-        if (!scopes_.recorder().certainly_unchanged()) file_->write_type_notes();
+        write_notes_if_changed();
         scopes_.recorder().accept();
         return;
     }
@@ -132,6 +143,7 @@ void SnapshotUndo::keep_step() {
         try {
             scopes_.recorder().audit();
         } catch (...) {
+            file_->type_notes().wait_again();
             scopes_.reserve();  // it can be cancelled, or kept later
             throw;
         }

@@ -182,6 +182,71 @@ BOOST_AUTO_TEST_CASE(a_save_that_changes_nothing_ends_no_history) {
     BOOST_TEST(is_known(heap));
 }
 
+/// Of a heap with undo, outside of scopes; with steps and without.
+BOOST_AUTO_TEST_CASE(what_is_changed_outside_of_scopes_brings_the_shape_too) {
+    for (const bool has_history : {false, true}) {
+        BOOST_TEST_CONTEXT("history " << has_history) {
+            const ScratchDirectory directory;
+            const std::string path = directory / "s.tyn";
+            make_shapeless<SnapshotHeap>(path);
+            {
+                SnapshotHeap heap(open_only, path, small());
+                if (has_history) heap.attach_undo();
+                UndoScope(heap, "nothing").commit();
+                heap.find<Parts>("parts");
+                heap.snapshot();
+                BOOST_TEST(!shape_in(heap, "parts"));
+                UndoScope(heap, "nothing").commit();
+                BOOST_TEST(!shape_in(heap, "parts"));
+                heap.find<Parts>("parts")->at("bolt").weight = 5;
+                heap.snapshot();
+                BOOST_TEST(is_known(heap));
+                if (has_history) {
+                    heap.undo();
+                    BOOST_TEST(!shape_in(heap, "parts"));
+                    heap.redo();
+                }
+                heap.snapshot();
+            }
+            BOOST_TEST(is_known(SnapshotHeap(open_read_only, path)));
+        }
+    }
+}
+
+/// What the report handler was told.
+std::vector<std::string> told;
+
+BOOST_AUTO_TEST_CASE(a_save_that_brings_shapes_tells_of_a_foreign_pointer_once) {
+    const ScratchDirectory directory;
+    const std::string path = directory / "a.tyn";
+    make_shapeless<ArchiveHeap>(path);
+    PersistentOptions options = small();
+    options.foreign_pointers = ForeignPointers::report;
+    ArchiveHeap other(create_only, directory / "b.tyn", small());
+    ArchiveHeap heap(open_only, path, options);
+    heap.find<Parts>("parts");
+    heap.construct<int*>("foreign") = &other.construct<int>("number");
+    told.clear();
+    const ReportHandler before = set_report_handler(+[](const Incident& incident) noexcept { told.emplace_back(incident.what); });
+    heap.snapshot();
+    set_report_handler(before);
+    BOOST_TEST(is_known(heap));
+    BOOST_TEST(told.size() == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(a_commit_that_is_refused_brings_the_shape_the_next_time) {
+    const ScratchDirectory directory;
+    const std::string path = directory / "t.tyn";
+    make_shapeless<TransactionalHeap>(path);
+    ArchiveHeap other(create_only, directory / "b.tyn", small());
+    TransactionalHeap heap(open_only, path, small());
+    heap.find<Parts>("parts");
+    BOOST_TEST(test::throws(errc::foreign_pointer, [&] { transact(heap, [&] { heap.construct<int*>("foreign") = &other.construct<int>("n"); }); }));
+    BOOST_TEST(!shape_in(heap, "parts"));
+    transact(heap, [&] { heap.find<Parts>("parts")->at("bolt").weight = 5; });
+    BOOST_TEST(is_known(heap));
+}
+
 BOOST_AUTO_TEST_CASE(a_transaction_that_changes_nothing_is_no_step) {
     const ScratchDirectory directory;
     const std::string path = directory / "t.tyn";
@@ -490,6 +555,32 @@ BOOST_AUTO_TEST_CASE(a_damaged_shape_is_noted_and_hides_nothing_else) {
     heap.snapshot();
     BOOST_TEST(is_known(heap));
     BOOST_TEST(heap.verify().findings.empty());
+}
+
+/// As a library that knew nothing of shapes may have written it.
+BOOST_AUTO_TEST_CASE(a_name_that_looks_like_a_shapes_keeps_its_object) {
+    const ScratchDirectory directory;
+    ArchiveHeap heap(create_only, directory / "a.tyn", small());
+    heap.construct<Fresh>("known");
+    const std::string part = heap.core()->engine().shapes().at(0).name;
+    BOOST_TEST(!heap::find_named(*heap.core(), part).has_value());
+    heap.destroy<Fresh>("known");
+    {
+        const auto lock = heap.core()->lock_engine();
+        heap.core()->engine().remove_root(part);
+    }
+    int& old = *heap.make<int>(7);
+    {
+        const auto lock = heap.core()->lock_engine();
+        const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(&old) - heap.core()->ranges().durable;
+        heap.core()->engine().add_root({part, stl::fingerprint<int>(), HeapOffset{offset}, sizeof old, 1});
+    }
+    heap.snapshot();
+    heap.close();
+    ArchiveHeap again(open_only, directory / "a.tyn", small());
+    again.construct<Fresh>("known");
+    BOOST_TEST(!shape_in(again, "known"));
+    BOOST_TEST(again.core()->engine().find_root(part).has_value());
 }
 
 BOOST_AUTO_TEST_CASE(names_of_shapes_are_no_programs) {

@@ -55,6 +55,16 @@ struct Everything {
     taiyen::btree_multimap<taiyen::string, int> many_words;
     taiyen::ordered_map<int, taiyen::string> still;
     taiyen::ordered_set<taiyen::string> still_words;
+    taiyen::vector<bool> bits;
+    taiyen::vector<taiyen::vector<bool>> rows_of_bits;
+    taiyen::basic_string<unsigned char> octets;
+    taiyen::multiset<int> bag;
+    taiyen::unordered_multimap<int, taiyen::string> loose;
+    taiyen::unordered_multiset<int> loose_bag;
+    taiyen::btree_multiset<int> many_numbers;
+    taiyen::ordered_multimap<int, int> still_many;
+    taiyen::ordered_multiset<int> still_bag;
+    taiyen::map<bool, int> by_flag;
 };
 
 // ---- as the program prints it
@@ -148,6 +158,22 @@ struct Printer<taiyen::btree_multimap<K, V>> {
         to << ']';
     }
 };
+template <class V>
+struct Printer<taiyen::map<bool, V>> {
+    static void print(std::ostream& to, const taiyen::map<bool, V>& value) {
+        taiyen::map<int, V> numbered;
+        for (const auto& [key, mapped] : value) numbered[key ? 1 : 0] = mapped;
+        print_map(to, numbered);
+    }
+};
+template <class K, class V>
+struct Printer<taiyen::ordered_multimap<K, V>> {
+    static void print(std::ostream& to, const taiyen::ordered_multimap<K, V>& value) {
+        taiyen::multimap<K, V> same;
+        for (const auto& [key, mapped] : value) same.emplace(key, mapped);
+        print_elements(to, same);
+    }
+};
 template <class K, class V>
 struct Printer<taiyen::ordered_map<K, V>> {
     static void print(std::ostream& to, const taiyen::ordered_map<K, V>& value) { print_map(to, value); }
@@ -201,11 +227,13 @@ struct Printer<Bolt> {
 template <>
 struct Printer<Everything> {
     static void print(std::ostream& to, const Everything& e) {
-        print_fields(to,
-                     {"bolts", "names", "many", "words", "queue", "numbers", "list", "forward", "fast", "fast_words", "loose_words", "odd", "texts",
-                      "tree", "small_tree", "numbers_in_order", "many_words", "still", "still_words"},
-                     e.bolts, e.names, e.many, e.words, e.queue, e.numbers, e.list, e.forward, e.fast, e.fast_words, e.loose_words, e.odd, e.texts,
-                     e.tree, e.small_tree, e.numbers_in_order, e.many_words, e.still, e.still_words);
+        print_fields(
+            to, {"bolts",        "names",  "many",  "words", "queue",      "numbers",          "list",       "forward",   "fast",        "fast_words",
+                 "loose_words",  "odd",    "texts", "tree",  "small_tree", "numbers_in_order", "many_words", "still",     "still_words", "bits",
+                 "rows_of_bits", "octets", "bag",   "loose", "loose_bag",  "many_numbers",     "still_many", "still_bag", "by_flag"},
+            e.bolts, e.names, e.many, e.words, e.queue, e.numbers, e.list, e.forward, e.fast, e.fast_words, e.loose_words, e.odd, e.texts, e.tree,
+            e.small_tree, e.numbers_in_order, e.many_words, e.still, e.still_words, e.bits, e.rows_of_bits, e.octets, e.bag, e.loose, e.loose_bag,
+            e.many_numbers, e.still_many, e.still_bag, e.by_flag);
     }
 };
 
@@ -254,7 +282,24 @@ struct Changer {
     }
     void change(Everything& all) {
         const int key = static_cast<int>(below(60)) - 30;
-        switch (below(34)) {
+        switch (below(44)) {
+            case 34: all.bits.push_back(below(2) == 0); break;
+            case 35:
+                for (int i = 0; i < 70; ++i) all.bits.push_back(i % 3 == 0);
+                if (all.bits.size() > 500) all.bits.clear();
+                break;
+            case 36: all.rows_of_bits.emplace_back(below(130), true).push_back(false); break;
+            case 37: all.octets.push_back(static_cast<unsigned char>(key)); break;
+            case 38: all.bag.insert(key); break;
+            case 39: all.loose.emplace(key / 10, text()); break;
+            case 40: all.loose_bag.insert(key / 10); break;
+            case 41: all.many_numbers.insert(key / 10); break;
+            case 42: all.still_many.emplace(key / 10, key); break;
+            case 43:
+                all.still_bag.insert(key / 10);
+                all.by_flag[below(2) == 0] = key;
+                if (all.rows_of_bits.size() > 30) all.rows_of_bits.clear();
+                break;
             case 0: change(all.bolts[text()]); break;
             case 1: all.bolts.erase(all.bolts.begin(), all.bolts.size() > 20 ? all.bolts.end() : all.bolts.begin()); break;
             case 2: all.names[key] = text(); break;
@@ -396,7 +441,126 @@ BOOST_AUTO_TEST_CASE(pointers_and_arrays_of_objects_are_followed) {
     int outside = 0;
     second.next = reinterpret_cast<Node*>(&outside);
     BOOST_TEST(test::throws(errc::corrupt, [&] { (void)value.at("next.next").target(); }));
+    // That is no damage: what the program has elsewhere is shown as such.
+    BOOST_TEST(value.at("next.next").outside().value() == reinterpret_cast<std::uintptr_t>(&outside));
+    BOOST_TEST(!value.at("next").outside().has_value());
+    std::ostringstream json;
+    write_json(json, value.at("next").held());
+    BOOST_TEST(json.str() == "{\"next\": {\"outside\": " + std::to_string(reinterpret_cast<std::uintptr_t>(&outside)) + "}, \"number\": 2}");
+    std::ostringstream tree;
+    write_tree(tree, "next", value.at("next").held());
+    BOOST_TEST(tree.str() == "next: view_test::Node\n  next: out of the heap (view_test::Node*)\n  number: 2\n");
     second.next = nullptr;
+
+    heap.construct_n<Node>("several", 3)[2].number = 5;
+    BOOST_TEST(View(heap).find("several").value().get<int>("[2].number") == 5);
+    BOOST_TEST(View(heap).find("several").value().size() == 3U);
+}
+
+/// What is printed for people, put together, leads where it says.
+BOOST_AUTO_TEST_CASE(labels_are_paths) {
+    const ScratchDirectory directory;
+    Changer changer{std::mt19937_64(test::seed_of_run())};
+    ArchiveHeap heap(create_only, directory / "a.tyn", small());
+    Everything& all = heap.construct<Everything>("all");
+    for (int i = 0; i < 200; ++i) changer.change(all);
+    for (const char* const key : {"a\nb", "quote \" and \\", "", "\u0085\x7f\u00e4\u20ac", "dot.and[bracket]"}) changer.change(all.bolts[key]);
+    const ViewValue whole = View(heap).find("all").value();
+    std::ostringstream to;
+    write_tree(to, "all", whole, {.indent = 1});
+    std::istringstream lines(to.str());
+    std::vector<std::string> path;
+    std::size_t leaves = 0;
+    for (std::string line; std::getline(lines, line);) {
+        for (const char c : line) BOOST_REQUIRE((static_cast<unsigned char>(c) >= 0x20 && c != 0x7f));
+        BOOST_REQUIRE(line.find("\xc2\x85") == std::string::npos);
+        const std::size_t depth = line.find_first_not_of(' ');
+        std::size_t end = depth;  // of the label, which may hold a text in quotes
+        bool is_quoted = false;
+        for (; line[end] != ':' || is_quoted; ++end)
+            if (is_quoted && line[end] == '\\')
+                ++end;
+            else if (line[end] == '"')
+                is_quoted = !is_quoted;
+        path.resize(depth);
+        path.push_back(line.substr(depth, end - depth));
+        std::string joined;
+        bool has_many = false;
+        for (std::size_t i = 1; i < path.size(); ++i) {
+            joined += joined.empty() || path[i].starts_with('[') ? path[i] : "." + path[i];
+            has_many = has_many || path[i] == "many" || path[i] == "many_words" || path[i] == "loose" || path[i] == "still_many";
+        }
+        if (joined.empty() || has_many) continue;
+        std::ostringstream there;
+        write_tree(there, path.back(), whole.at(joined), {.indent = 1});
+        BOOST_TEST_REQUIRE(there.str().substr(0, there.str().find('\n')) == line.substr(depth));
+        ++leaves;
+    }
+    BOOST_TEST(leaves > 100U);
+}
+
+BOOST_AUTO_TEST_CASE(a_text_is_read_in_pieces_and_cut_between_characters) {
+    const ScratchDirectory directory;
+    ArchiveHeap heap(create_only, directory / "a.tyn", small());
+    std::string text(65'535, 'x');
+    for (int i = 0; i < 70'000; ++i) text += i % 2 == 0 ? "\u20ac" : "\U0001f600";
+    heap.construct<taiyen::string>("text").assign(text.begin(), text.end());
+    auto& wide = heap.construct<taiyen::u16string>("wide");
+    for (int i = 0; i < 40'000; ++i) wide += i % 3 == 0 ? u"\U0001f600" : u"\u20ac";
+    heap.construct<taiyen::string>("bad") = "a\xff\xe2\x82";
+    const View view(heap);
+    BOOST_TEST((view.find("text").value().text() == text));
+    const std::string all = view.find("wide").value().text();
+    BOOST_TEST(all.size() == 13'334U * 4 + 26'666U * 3);
+    BOOST_TEST(all.starts_with("\U0001f600\u20ac\u20ac\U0001f600"));
+    const auto json = [&](const char* name, std::uint64_t bytes) {
+        std::ostringstream to;
+        write_json(to, view.find(name).value(), {.text_bytes = bytes});
+        return to.str();
+    };
+    BOOST_TEST((json("text", ~std::uint64_t{0}) == '"' + text + '"'));
+    BOOST_TEST(json("bad", 100) == "\"a\ufffd\ufffd\ufffd\"");
+    BOOST_TEST(json("text", 2) == "\"xx\u2026\"");
+    BOOST_TEST(json("wide", 6) == "\"\U0001f600\u2026\"");
+    BOOST_TEST(json("wide", 7) == "\"\U0001f600\u20ac\u2026\"");
+    std::ostringstream tree;
+    write_tree(tree, "text", view.find("text").value(), {.text_bytes = 3});
+    BOOST_TEST(tree.str() == "text: \"xxx\u2026\", " + std::to_string(text.size()) + " characters\n");
+}
+
+/// Leaves hold keys and values without what pads a pair.
+BOOST_AUTO_TEST_CASE(a_tree_may_fill_its_heap) {
+    const ScratchDirectory directory;
+    PersistentOptions options;
+    options.capacity = 256_MiB;
+    ArchiveHeap heap(create_only, directory / "a.tyn", options);
+    auto& tree = heap.construct<taiyen::btree_map<std::int64_t, std::uint8_t>>("tree");
+    for (std::int64_t i = 0; i < 1'000'000; ++i) tree.emplace_hint(tree.end(), i, static_cast<std::uint8_t>(i));
+    const ViewValue value = View(heap).find("tree").value();
+    BOOST_TEST(value.size() == tree.size());
+    std::int64_t next = 0;
+    for (const ViewValue& element : value.elements())
+        if (next++ % 1000 == 0) BOOST_REQUIRE(element.part(0).get<std::int64_t>() == next - 1);
+    BOOST_TEST(next == 1'000'000);
+}
+
+struct Within {
+    taiyen::vector<Within> inner;
+};
+
+/// A few values that lie within each other would be shown for ever.
+BOOST_AUTO_TEST_CASE(values_that_lie_within_each_other_are_damage) {
+    const ScratchDirectory directory;
+    PersistentOptions options;
+    options.capacity = 256_KiB;
+    ArchiveHeap heap(create_only, directory / "a.tyn", options);
+    auto& within = heap.construct<Within>("within");
+    within.inner.resize(2);
+    auto* const inside = &within.inner[0];
+    for (int i = 0; i < 2; ++i) std::memcpy(static_cast<void*>(&inside[i]), &within, sizeof within);
+    std::ostringstream to;
+    BOOST_TEST(test::throws(errc::corrupt, [&] { write_json(to, View(heap).find("within").value(), {.depth = 30}); }));
+    std::memset(static_cast<void*>(inside), 0, 2 * sizeof within);
 }
 
 BOOST_AUTO_TEST_CASE(options_cut_what_is_long_or_deep) {

@@ -64,6 +64,10 @@ struct Containers {
     taiyen::btree_multimap<int, int> btree_multimap;
     taiyen::btree_set<int> btree_set;
     taiyen::btree_multiset<int> btree_multiset;
+    taiyen::ordered_map<int, int> ordered_map;
+    taiyen::ordered_multimap<int, int> ordered_multimap;
+    taiyen::ordered_set<int> ordered_set;
+    taiyen::ordered_multiset<int> ordered_multiset;
     taiyen::flat_hash_map<int, int> flat_hash_map;
     taiyen::flat_hash_set<int> flat_hash_set;
 };

@@ -13,6 +13,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <iterator>
 #include <limits>
 #include <memory>
@@ -30,6 +31,7 @@ namespace taiyen {
 
 class ArchiveHeap;
 class ViewElements;
+struct StoredObject;
 namespace inspect {
 class ViewWalk;
 struct ViewMemory;
@@ -65,6 +67,8 @@ public:
 
     /// What a pointer leads to, an optional holds, or the alternative that a variant holds; nothing: there is none. Throws: Error{corrupt}: it leads out of the heap; Error{type_mismatch}: it is none of these.
     std::optional<ViewValue> target() const;
+    /// Of a pointer: what is stored, an address or a distance, if it leads out of the heap, as to what the program has elsewhere. Nothing: it doesn't. Throws: Error{type_mismatch}: it is none.
+    std::optional<std::uint64_t> outside() const;
     /// Behind all pointers, optionals and variants; the value itself, if it is none. Throws: Error{not_found}: one of them leads to nothing, or they lead on for ever; Error{corrupt}.
     ViewValue held() const;
     /// Which alternative a variant holds; nothing: none. Throws: Error{type_mismatch | corrupt}.
@@ -78,6 +82,8 @@ public:
     /// In the container's own order; of maps, pairs. Throws: as `size`. Complexity of each step: amortized constant.
     ViewElements elements() const;
 
+    /// Whether `text` tells of it.
+    bool is_text() const noexcept;
     /// The text of a string, an array of characters (up to the first zero) or a character, in UTF-8 where its characters are wider than a byte; what is no character is U+FFFD. Throws: Error{type_mismatch | corrupt}.
     std::string text() const;
     /// Throws: Error{type_mismatch}: it is no number, enumeration, character or boolean, or one that 64 bits don't hold.
@@ -95,7 +101,7 @@ public:
     }
 
     /// Where a path leads: fields (`.weight`, or `weight` at the beginning), numbers of elements (`[2]`), keys of maps that are texts or numbers (`["bolt"]`, `[7]`), pairs (`.first`). Pointers, optionals and variants
-    /// on the way lead on to what they hold. Throws: Error{not_found}: nothing is there; Error{invalid_argument}: it is no path; Error{corrupt}. Complexity: linear in the elements that are passed, also for keys.
+    /// on the way lead on to what they hold; of several equal keys the first one counts. In quotes, `\` stands before what JSON escapes (RFC 8259). Throws: Error{not_found}: nothing is there; Error{invalid_argument}: it is no path; Error{corrupt}. Complexity: linear in the elements that are passed, also for keys.
     ViewValue at(std::string_view path) const;
 
 private:
@@ -106,13 +112,15 @@ private:
     ViewValue inner(std::uint32_t node, std::uint64_t offset) const { return {memory_, node, offset}; }
     [[noreturn]] void throw_other(const char* wanted) const;
     [[noreturn]] void throw_unheld() const;
+    void for_each_piece(const std::function<bool(std::string_view)>& take) const;
     std::optional<ViewValue> step(std::string_view name) const;
     std::optional<ViewValue> step_to(std::string_view key, bool is_text) const;
 
     std::shared_ptr<const inspect::ViewMemory> memory_;
     std::uint32_t node_;
     std::uint64_t offset_;
-    std::uint64_t second_ = 0;  ///< of a pair whose second part lies elsewhere, as in B-trees; else 0
+    std::uint64_t second_ =
+        0;  ///< of a pair whose second part lies elsewhere, as in B-trees; of a bit of a `vector<bool>`, its number in the byte; else 0
 };
 
 /// The elements of a container, one after the other. Thread rule: as the view.
@@ -162,6 +170,8 @@ public:
     std::vector<std::string> names() const;
     /// Nothing: there is no such name. Of several objects (`construct_n`) the array of them. Throws: Error{not_found}: its type has no shape: open it with the program once, and change something; Error{corrupt | closed}.
     std::optional<ViewValue> find(std::string_view name) const;
+    /// Of one that `stored_objects` has told of. Throws: as `find`. Complexity: constant; of several objects, linear in the shape.
+    ViewValue value(const StoredObject& object) const;
 
 private:
     const ArchiveHeap* heap_;
@@ -175,7 +185,9 @@ T ViewValue::get() const {
         if (kind() != ShapeKind::boolean) throw_other("a boolean");
         return number().natural != 0;
     } else {
-        static_assert(std::is_arithmetic_v<T>, "taiyen: get<T> gives numbers, booleans and std::string");
+        constexpr bool is_character = std::is_same_v<T, char> || std::is_same_v<T, wchar_t> || std::is_same_v<T, char8_t> ||
+                                      std::is_same_v<T, char16_t> || std::is_same_v<T, char32_t>;
+        static_assert(std::is_arithmetic_v<T> && !is_character, "taiyen: get<T> gives numbers, booleans and std::string; of a character, its text");
         const ViewNumber value = number();
         if constexpr (std::is_floating_point_v<T>) {
             const long double exact = value.kind == ViewNumber::Kind::floating   ? value.floating

@@ -32,7 +32,7 @@ struct ShapeNode {
     bool keeps_hashes = false;  ///< of unordered containers: nodes hold the hashes of their keys
     std::uint64_t bytes = 0;    ///< 0: not known where the type was used
     std::uint32_t alignment = 1;
-    std::uint64_t count = 0;  ///< of an array
+    std::uint64_t count = 0;  ///< of an array; of a B-tree, how its leaves hold elements (src/shape/FORMAT.md)
     std::string name;  ///< mangled, as GCC and Clang write it; of structures, enumerations, other containers and what is opaque, cut to 255 bytes
     std::vector<ShapePart> parts;
 

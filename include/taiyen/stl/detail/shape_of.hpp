@@ -4,6 +4,7 @@
 /// What pointers lead to is told by its name, unless it lies in place somewhere in the same shape, too, or is a class with TAIYEN_DESCRIBE that is no template: nothing else of it has to be complete, or could be.
 /// Kinds, names and types come from the compiler; the encoded text is put together once in a process, when it is first asked for.
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -195,9 +196,12 @@ consteval ShapeKind kind_of() {
                          std::is_same_v<T, char32_t>) {
         return ShapeKind::character;
     } else if constexpr (std::is_integral_v<T>) {
-        return std::is_signed_v<T> ? ShapeKind::signed_integer : ShapeKind::unsigned_integer;
+        if constexpr (std::has_single_bit(sizeof(T)) && sizeof(T) <= 16)
+            return std::is_signed_v<T> ? ShapeKind::signed_integer : ShapeKind::unsigned_integer;
+        else
+            return ShapeKind::opaque;
     } else if constexpr (std::is_floating_point_v<T>) {
-        return ShapeKind::floating_point;
+        return sizeof(T) == sizeof(float) || sizeof(T) == sizeof(double) || sizeof(T) == 16 ? ShapeKind::floating_point : ShapeKind::opaque;
     } else if constexpr (std::is_enum_v<T>) {
         return ShapeKind::enumeration;
     } else if constexpr (std::is_array_v<T>) {
