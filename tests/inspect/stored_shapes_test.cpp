@@ -227,7 +227,7 @@ BOOST_AUTO_TEST_CASE(a_save_that_brings_shapes_tells_of_a_foreign_pointer_once) 
     heap.find<Parts>("parts");
     heap.construct<int*>("foreign") = &other.construct<int>("number");
     told.clear();
-    const ReportHandler before = set_report_handler(+[](const Incident& incident) noexcept { told.emplace_back(incident.what); });
+    const ReportHandler before = set_report_handler(+[](const Incident& incident) noexcept { told.emplace_back(incident.text); });
     heap.snapshot();
     set_report_handler(before);
     BOOST_TEST(is_known(heap));

@@ -452,7 +452,10 @@ BOOST_AUTO_TEST_CASE(pointers_and_arrays_of_objects_are_followed) {
     BOOST_TEST(tree.str() == "next: view_test::Node\n  next: out of the heap (view_test::Node*)\n  number: 2\n");
     second.next = nullptr;
 
-    heap.construct_n<Node>("several", 3)[2].number = 5;
+    auto* const several = static_cast<Node*>(heap.allocate(3 * sizeof(Node)));
+    for (int i = 0; i < 3; ++i) new (several + i) Node{nullptr, i + 3};
+    heap.construct<Node>("shape of it");
+    heap::add_named(*heap.core(), "several", {several, 3 * sizeof(Node), 3, stl::fingerprint<Node>()});
     BOOST_TEST(View(heap).find("several").value().get<int>("[2].number") == 5);
     BOOST_TEST(View(heap).find("several").value().size() == 3U);
 }

@@ -168,7 +168,7 @@ public:
     explicit View(const ArchiveHeap& heap) : heap_(&heap) {}
     /// Of all named objects, those without a shape too. Throws: as `stored_objects`.
     std::vector<std::string> names() const;
-    /// Nothing: there is no such name. Of several objects (`construct_n`) the array of them. Throws: Error{not_found}: its type has no shape: open it with the program once, and change something; Error{corrupt | closed}.
+    /// Nothing: there is no such name. Throws: Error{not_found}: its type has no shape: open it with the program once, and change something; Error{corrupt | closed}.
     std::optional<ViewValue> find(std::string_view name) const;
     /// Of one that `stored_objects` has told of. Throws: as `find`. Complexity: constant; of several objects, linear in the shape.
     ViewValue value(const StoredObject& object) const;
