@@ -77,7 +77,7 @@ struct ViewAccess {
     static bool has_simple_keys(const ViewValue& map) noexcept;
     static void for_each_piece(const ViewValue& value, const std::function<bool(std::string_view)>& take) { value.for_each_piece(take); }
     static const ViewMemory& memory(const ViewValue& value) { return *value.memory_; }
-    static std::uint32_t node_number(const ViewValue& value) { return value.node_; }
+    static bool is_bit(const ViewValue& value) { return value.node_ == bit_node; }
     static const ShapeNode& node(const ViewValue& value) { return value.node(); }
 };
 

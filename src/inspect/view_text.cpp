@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <ostream>
 #include <string_view>
+#include <vector>
 
 #include "base/json.hpp"
 #include "inspect/view_memory.hpp"
@@ -44,25 +45,30 @@ bool has_many_equal_keys(ShapeKind map) {
            map == ShapeKind::ordered_multimap;
 }
 
-/// How many values a sound heap may show: of those that lie equally deep each has bytes of its own. Else a few that lie within each other are shown for ever.
+/// What a sound heap may show: of values that lie equally deep each has memory of its own (pairs of B-trees have half of what they would take at least). Else a few that lie within each other are shown for ever.
 class Budget {
 public:
-    Budget(const ViewValue& whole, const ViewTextOptions& options)
-        : left_(2 * (inspect::ViewAccess::memory(whole).end() + whole.bytes()) * (std::min<std::uint64_t>(options.depth, 1000) + 1)) {}
-    void take(const ViewValue& value) {
-        if (left_-- == 0) inspect::ViewAccess::memory(value).throw_corrupt(value.offset(), "values lie within each other");
+    explicit Budget(const ViewValue& whole) : bits_(16 * (inspect::ViewAccess::memory(whole).end() + whole.bytes())) {}
+    void take(const ViewValue& value, unsigned depth) {
+        while (left_.size() <= depth) left_.push_back(bits_);
+        const std::uint64_t bits = inspect::ViewAccess::is_bit(value) ? 1 : 8 * std::max(value.bytes(), bytes_of_text(value));
+        if (bits > left_[depth]) inspect::ViewAccess::memory(value).throw_corrupt(value.offset(), "values lie within each other");
+        left_[depth] -= bits;
     }
 
 private:
-    std::uint64_t left_;
+    static std::uint64_t bytes_of_text(const ViewValue& value) { return value.kind() == ShapeKind::string && value.is_text() ? value.size() : 0; }
+
+    const std::uint64_t bits_;  ///< of each depth
+    std::vector<std::uint64_t> left_;
 };
 
 class ViewJson {
 public:
-    ViewJson(std::ostream& to, const ViewValue& whole, const ViewTextOptions& options) : to_(to), options_(options), budget_(whole, options) {}
+    ViewJson(std::ostream& to, const ViewValue& whole, const ViewTextOptions& options) : to_(to), options_(options), budget_(whole) {}
 
     void write(const ViewValue& value, unsigned depth = 0) {
-        budget_.take(value);
+        budget_.take(value, depth);
         if (value.is_text()) {
             write_text(to_, value, options_.text_bytes);
             return;
@@ -183,10 +189,10 @@ private:
 /// A line for each value, those within it below it, indented.
 class ViewTree {
 public:
-    ViewTree(std::ostream& to, const ViewValue& whole, const ViewTextOptions& options) : to_(to), options_(options), budget_(whole, options) {}
+    ViewTree(std::ostream& to, const ViewValue& whole, const ViewTextOptions& options) : to_(to), options_(options), budget_(whole) {}
 
     void write(std::string_view label, const ViewValue& value, unsigned depth = 0) {
-        budget_.take(value);
+        budget_.take(value, depth);
         std::string shown;
         append_escaped(shown, label, false);
         to_ << std::string(std::size_t{depth} * options_.indent, ' ') << shown << ": ";
