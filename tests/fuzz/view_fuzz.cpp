@@ -19,6 +19,8 @@
 #include <taiyen/inspect/view.hpp>
 #include <taiyen/inspect/view_text.hpp>
 #include <taiyen/inspect/walk.hpp>
+#include <taiyen/ordered/btree_map.hpp>
+#include <taiyen/ordered/btree_set.hpp>
 #include <taiyen/stl/containers.hpp>
 #include <taiyen/stl/flat_hash_map.hpp>
 #include <taiyen/stl/named.hpp>
@@ -52,6 +54,12 @@ struct Everything {
     taiyen::flat_hash_map<int, int> fast;
     taiyen::vector<taiyen::vector<Part>> rows;
     taiyen::u16string text;
+    taiyen::btree_map<int, taiyen::string> tree;
+    taiyen::btree_multiset<double> numbers;
+    taiyen::vector<bool> bits;
+    taiyen::set<taiyen::string> words;
+    char32_t letter = U'\u20ac';
+    char code[6] = "code";
 };
 
 namespace {
@@ -79,6 +87,10 @@ public:
             all.fast[i] = i;
             all.rows.emplace_back().emplace_back();
             all.text += u'\u00e4';
+            all.tree[i] = taiyen::string(static_cast<std::size_t>(i * 5), 't');
+            all.numbers.insert(i / 2);
+            all.bits.push_back(i % 2 == 0);
+            all.words.insert(taiyen::string(static_cast<std::size_t>(i), 'w'));
         }
         shape_ = std::make_shared<const Shape>(shape_of<Everything>());
         object_ = file_->engine().find_root("all")->object.value;
@@ -91,12 +103,33 @@ public:
     std::string shown(const std::shared_ptr<const Shape>& shape) const {
         std::ostringstream to;
         try {
-            write_json(to, inspect::ViewAccess::object(*file_, shape, object_, 1), {.depth = 6, .elements = 12});
+            const ViewValue value = inspect::ViewAccess::object(*file_, shape, object_, 1);
+            write_json(to, value, {.depth = 6, .elements = 12});
+            write_tree(to, "all", value, {.depth = 6, .elements = 12, .text_bytes = 100, .indent = 1});
         } catch (const Error& error) {
             TAIYEN_CHECK(error.code() == errc::corrupt || error.code() == errc::type_mismatch);
             to << error.what();
         }
+        look(to, shape);
         return to.str();
+    }
+
+    /// Along paths, each by itself: one of them may be damaged.
+    void look(std::ostream& to, const std::shared_ptr<const Shape>& shape) const {
+        for (const char* const path : {"parts[\"ppppppp\"].next.numbers[0]", "names[3]", "queue[4]", "list[2]", "rows[1][0].value", "tree[5]", "bits[1]", "[0]",
+                                       "letter", "code", "x.y"}) {
+            try {
+                const ViewValue value = inspect::ViewAccess::object(*file_, shape, object_, 1).at(path);
+                to << value.type() << value.bytes();
+                if (value.has_elements()) to << value.size();
+                if (value.is_text()) to << value.text();
+                to << value.digits();
+            } catch (const Error& error) {
+                const auto code = static_cast<errc>(error.code().value());
+                TAIYEN_CHECK(code == errc::corrupt || code == errc::type_mismatch || code == errc::not_found);
+                to << error.what();
+            }
+        }
     }
 
     void use(std::span<const std::byte> input) {

@@ -455,7 +455,7 @@ BOOST_AUTO_TEST_CASE(pointers_and_arrays_of_objects_are_followed) {
     auto* const several = static_cast<Node*>(heap.allocate(3 * sizeof(Node)));
     for (int i = 0; i < 3; ++i) new (several + i) Node{nullptr, i + 3};
     heap.construct<Node>("shape of it");
-    heap::add_named(*heap.core(), "several", {several, 3 * sizeof(Node), 3, heap::find_named(*heap.core(), "first")->fingerprint});
+    heap::add_named(*heap.core(), "several", {several, sizeof(Node), 3, heap::find_named(*heap.core(), "first")->fingerprint});
     BOOST_TEST(View(heap).find("several").value().get<int>("[2].number") == 5);
     BOOST_TEST(View(heap).find("several").value().size() == 3U);
 }
