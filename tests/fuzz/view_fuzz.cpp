@@ -20,7 +20,6 @@
 #include <taiyen/inspect/view_text.hpp>
 #include <taiyen/inspect/walk.hpp>
 #include <taiyen/ordered/btree_map.hpp>
-#include <taiyen/ordered/btree_set.hpp>
 #include <taiyen/stl/containers.hpp>
 #include <taiyen/stl/flat_hash_map.hpp>
 #include <taiyen/stl/named.hpp>
