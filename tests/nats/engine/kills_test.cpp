@@ -102,7 +102,7 @@ BOOST_AUTO_TEST_CASE(whenever_the_program_is_killed_what_was_confirmed_is_restor
     }
     const auto target = std::make_shared<NatsTarget>(options_for(server));
     std::uint64_t confirmed = 0;
-    const int rounds = 20 * taiyen::test::campaign_factor();
+    const int rounds = 10 * taiyen::test::campaign_factor();
     for (int round = 0; round < rounds; ++round) {
         BOOST_TEST_CONTEXT("round " << round) {
             Primary primary(server, path, random());
