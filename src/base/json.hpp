@@ -26,6 +26,18 @@ inline std::size_t utf8_sequence_bytes(std::string_view text) {
     return overlong || surrogate || (first == 0xf4 && byte(1) >= 0x90) ? 0 : length;
 }
 
+/// In UTF-8; what is no character is U+FFFD.
+inline void append_utf8(std::string& text, std::uint32_t c) {
+    if (c > 0x10ffff || (c >= 0xd800 && c < 0xe000)) c = 0xfffd;
+    const auto put = [&](std::uint32_t byte) { text.push_back(static_cast<char>(byte)); };
+    const auto put_rest = [&](int pieces) {
+        while (pieces-- > 0) put(0x80U | (c >> (6U * static_cast<unsigned>(pieces)) & 0x3fU));
+    };
+    if (c < 0x80) return put(c);
+    put(c < 0x800 ? 0xc0U | c >> 6U : c < 0x10000 ? 0xe0U | c >> 12U : 0xf0U | c >> 18U);
+    put_rest(c < 0x800 ? 1 : c < 0x10000 ? 2 : 3);
+}
+
 /// In UTF-8, and nothing that a terminal obeys: controls as \u00xx, with quotes as a JSON string has them; bytes that are no UTF-8 as U+FFFD.
 inline void append_escaped(std::string& to, std::string_view text, bool with_quotes) {
     const auto put_code = [&](unsigned c) {

@@ -7,6 +7,7 @@
 
 #include <taiyen/inspect/objects.hpp>
 
+#include "base/json.hpp"
 #include "inspect/view_memory.hpp"
 #include "store/heap_access.hpp"
 
@@ -14,18 +15,6 @@ namespace taiyen {
 namespace {
 
 __extension__ using Wide = unsigned __int128;
-
-/// In UTF-8; what is no character is U+FFFD.
-void append_character(std::string& text, std::uint32_t c) {
-    if (c > 0x10ffff || (c >= 0xd800 && c < 0xe000)) c = 0xfffd;
-    const auto put = [&](std::uint32_t byte) { text.push_back(static_cast<char>(byte)); };
-    const auto put_rest = [&](int pieces) {
-        while (pieces-- > 0) put(0x80U | (c >> (6U * static_cast<unsigned>(pieces)) & 0x3fU));
-    };
-    if (c < 0x80) return put(c);
-    put(c < 0x800 ? 0xc0U | c >> 6U : c < 0x10000 ? 0xe0U | c >> 12U : 0xf0U | c >> 18U);
-    put_rest(c < 0x800 ? 1 : c < 0x10000 ? 2 : 3);
-}
 
 std::uint32_t unit_at(const std::vector<std::byte>& bytes, std::size_t at, std::size_t width) {
     std::uint32_t unit = 0;
@@ -61,7 +50,7 @@ std::string text_of(const std::vector<std::byte>& bytes, std::size_t width) {
                 at += width;
             }
         }
-        append_character(text, c);
+        append_utf8(text, c);
     }
     return text;
 }
@@ -312,133 +301,6 @@ std::string ViewValue::text() const {
         return true;
     });
     return text;
-}
-
-// ---- paths
-
-namespace {
-
-/// Pieces of a path, from the front.
-struct PathPiece {
-    enum class What { name, number, key };
-    What what;
-    std::string text;  ///< what was written, without dots, brackets and quotes
-};
-
-[[noreturn]] void throw_bad_path(std::string_view path, const char* why) {
-    throw Error(errc::invalid_argument, "'" + std::string(path) + "' is no path: " + why + "; write it like parts[\"bolt\"].tags[2]");
-}
-
-/// What stands behind a backslash at `at`, which is moved to its end.
-std::string escaped_at(std::string_view path, std::size_t& at) {
-    if (++at >= path.size()) return {};
-    switch (path[at]) {
-        case 'b': return "\b";
-        case 'f': return "\f";
-        case 'n': return "\n";
-        case 'r': return "\r";
-        case 't': return "\t";
-        case 'u': break;
-        default: return {path[at]};
-    }
-    const auto unit = [&] {
-        std::uint32_t code = 0;
-        const std::string_view digits = path.substr(std::min(at + 1, path.size()), 4);
-        const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), code, 16);
-        if (digits.size() != 4 || parsed.ptr != digits.data() + 4) throw_bad_path(path, "\\u stands before four hexadecimal digits");
-        at += 4;
-        return code;
-    };
-    std::uint32_t code = unit();
-    if (code >= 0xd800 && code < 0xdc00 && path.substr(at + 1).starts_with("\\u")) {
-        at += 2;
-        code = 0x10000 + ((code - 0xd800) << 10U) + ((unit() - 0xdc00) & 0x3ffU);
-    }
-    std::string text;
-    append_character(text, code);
-    return text;
-}
-
-std::vector<PathPiece> pieces_of(std::string_view path) {
-    std::vector<PathPiece> pieces;
-    std::size_t at = 0;
-    while (at != path.size()) {
-        if (path[at] == '[') {
-            ++at;
-            PathPiece piece{PathPiece::What::number, {}};
-            if (at != path.size() && path[at] == '"') {
-                piece.what = PathPiece::What::key;
-                for (++at; at < path.size() && path[at] != '"'; ++at)
-                    piece.text += path[at] == '\\' ? escaped_at(path, at) : std::string(1, path[at]);
-                if (at >= path.size()) throw_bad_path(path, "a quote isn't closed");
-                ++at;
-            } else {
-                while (at != path.size() && path[at] != ']') piece.text += path[at++];
-                if (piece.text.empty()) throw_bad_path(path, "brackets hold nothing");
-            }
-            if (at == path.size() || path[at] != ']') throw_bad_path(path, "a bracket isn't closed");
-            ++at;
-            pieces.push_back(std::move(piece));
-            continue;
-        }
-        if (path[at] == '.')
-            ++at;
-        else if (!pieces.empty())
-            throw_bad_path(path, "a dot is missing");
-        PathPiece piece{PathPiece::What::name, {}};
-        while (at != path.size() && path[at] != '.' && path[at] != '[') piece.text += path[at++];
-        if (piece.text.empty()) throw_bad_path(path, "a name is missing");
-        pieces.push_back(std::move(piece));
-    }
-    return pieces;
-}
-
-}  // namespace
-
-std::optional<ViewValue> ViewValue::step(std::string_view name) const {
-    if (kind() != ShapeKind::structure && kind() != ShapeKind::pair) return std::nullopt;
-    for (std::size_t i = 0; i != parts(); ++i)
-        if (part_name(i) == name) return part(i);
-    return std::nullopt;
-}
-
-std::optional<ViewValue> ViewValue::step_to(std::string_view key, bool is_text) const {
-    if (is_map(kind()) && has_elements() && inspect::ViewAccess::has_simple_keys(*this)) {
-        for (const ViewValue& element : elements()) {
-            const ViewValue its = element.part(0);
-            if (its.is_text() == is_text && (is_text ? its.text() : its.digits()) == key) return element.part(1);
-        }
-        return std::nullopt;
-    }
-    std::uint64_t number = 0;
-    const auto parsed = std::from_chars(key.data(), key.data() + key.size(), number);
-    if (is_text || parsed.ec != std::errc() || parsed.ptr != key.data() + key.size()) return std::nullopt;
-    if (parts() != 0) return number < parts() ? std::optional(part(number)) : std::nullopt;
-    if (!has_elements()) return std::nullopt;
-    for (const ViewValue& element : elements())
-        if (number-- == 0) return element;
-    return std::nullopt;
-}
-
-ViewValue ViewValue::at(std::string_view path) const {
-    ViewValue here = *this;
-    std::string before;
-    const auto throw_nothing = [&](const std::string& what) {
-        throw Error(
-            errc::not_found, memory_->file.path(), here.offset_,
-            (before.empty() ? std::string("the object") : std::string(1, '\'').append(before).append("'")) + " is a " + here.type() + ", " + what);
-    };
-    for (const PathPiece& piece : pieces_of(path)) {
-        here = here.held();
-        auto to = piece.what == PathPiece::What::name ? here.step(piece.text) : here.step_to(piece.text, piece.what == PathPiece::What::key);
-        std::string written = piece.what == PathPiece::What::name ? (before.empty() ? "" : ".") : piece.what == PathPiece::What::number ? "[" : "[\"";
-        written += piece.text;
-        written += piece.what == PathPiece::What::name ? "" : piece.what == PathPiece::What::number ? "]" : "\"]";
-        if (!to) throw_nothing("which has no '" + written + "'");
-        here = std::move(*to);
-        before += written;
-    }
-    return here;
 }
 
 // ---- heaps

@@ -72,6 +72,8 @@ struct ViewAccess {
         made.second_ = number;
         return made;
     }
+    /// As a path names the value of that key.
+    static std::string label(const ViewValue& key);
     static bool is_text(const Shape& shape, std::uint32_t node) noexcept;
     /// Of a map: texts or numbers, by which a path says what it means.
     static bool has_simple_keys(const ViewValue& map) noexcept;

@@ -268,16 +268,12 @@ private:
                 return;
             }
             if (has_labels)
-                write(label_of(element.part(0)), element.part(1), depth + 1);
+                write(inspect::ViewAccess::label(element.part(0)), element.part(1), depth + 1);
             else
                 write(bracketed(std::to_string(number)), element, depth + 1);
             ++number;
         }
     }
-    static std::string label_of(const ViewValue& key) {
-        return bracketed(key.is_text() ? JsonWriter().value(std::string_view(key.text())).text() : key.digits());
-    }
-
     std::ostream& to_;
     const ViewTextOptions& options_;
     Budget budget_;

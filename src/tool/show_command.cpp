@@ -51,15 +51,40 @@ private:
     std::string waiting_;
 };
 
-/// The object and the path within it: the longest name that the text begins with, followed by nothing, a dot or a bracket.
+/// The object and the path within it: the longest name that the text begins with, followed by nothing, or by what may stand behind a name.
 std::pair<std::string, std::string> split(const View& view, const std::string& text, const std::string& file) {
     std::string best;
     for (const std::string& name : view.names()) {
-        const bool begins = text.starts_with(name) && (text.size() == name.size() || text[name.size()] == '.' || text[name.size()] == '[');
+        const bool begins =
+            text.starts_with(name) && (text.size() == name.size() || std::string_view(".[ <>=!").find(text[name.size()]) != std::string_view::npos);
         if (begins && name.size() > best.size()) best = name;
     }
     if (best.empty()) throw Error(errc::not_found, file, "no object has a name that '" + text + "' begins with; 'taiyen ls' lists them");
     return {best, text.substr(best.size())};
+}
+
+/// What a pattern leads to: as an object of paths, or below each other, so many as elements of a container.
+void print_matches(std::ostream& out, const ViewValue& object, const std::string& name, const std::string& pattern, bool is_json,
+                   const ViewTextOptions& options) {
+    std::uint64_t count = 0;
+    object.for_each(pattern, [&](std::string_view path, const ViewValue& value) {
+        const std::string whole = name + (path.empty() || path.starts_with('[') ? "" : ".") + std::string(path);
+        if (count++ == options.elements) {
+            out << (is_json ? ",\n  \"more\": \"…\"" : "… and more; --elements 0 shows all\n");
+            return false;
+        }
+        if (is_json) {
+            out << (count == 1 ? "{\n  " : ",\n  ") << JsonWriter().value(std::string_view(whole)).text() << ": ";
+            ViewTextOptions flat = options;
+            flat.indent = 0;
+            write_json(out, value, flat);
+        } else {
+            write_tree(out, whole, value, options);
+        }
+        return true;
+    });
+    if (count == 0) out << (is_json ? "{}\n" : "nothing is like that\n");
+    if (count != 0 && is_json) out << "\n}\n";
 }
 
 Exit run_show(const Given& given) {
@@ -77,6 +102,10 @@ Exit run_show(const Given& given) {
     out.exceptions(std::ios::badbit);
     if (!given.word.empty()) {
         const auto [name, path] = split(view, given.word, given.files[0]);
+        if (ViewValue::is_pattern(path)) {
+            print_matches(out, view.find(name).value(), name, path, is_json, options);
+            return Exit::ok;
+        }
         const ViewValue value = view.find(name).value().at(path);
         if (is_json)
             write_json(out, value, options), out << '\n';
@@ -116,7 +145,8 @@ Command show_command() {
     return {"show",
             "What the objects hold",
             "Prints named objects and what lies in them, or what PATH leads to: a name, then fields, numbers of elements and keys, as in "
-            "parts[\"bolt\"].tags[2]. The shapes of the types tell where it lies, so the program "
+            "parts[\"bolt\"].tags[2]; [*] is every element, and values may be compared: parts[*].weight > 3. The shapes of the types tell where it "
+            "lies, so the program "
             "that stored it isn't needed.",
             {"FILE"},
             {{"depth", "NUMBER", "how many values within each other are shown (default: 8; of JSON 64)"},

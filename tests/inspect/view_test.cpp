@@ -460,6 +460,58 @@ BOOST_AUTO_TEST_CASE(pointers_and_arrays_of_objects_are_followed) {
     BOOST_TEST(View(heap).find("several").value().size() == 3U);
 }
 
+BOOST_AUTO_TEST_CASE(patterns_lead_to_what_is_like_them) {
+    const ScratchDirectory directory;
+    ArchiveHeap heap(create_only, directory / "a.tyn", small());
+    Everything& all = heap.construct<Everything>("all");
+    for (int i = 0; i < 5; ++i) {
+        Bolt& bolt = all.bolts[taiyen::string(("m" + std::to_string(i)).c_str())];
+        bolt.weight = i - 1.5;
+        bolt.size = static_cast<std::int16_t>(i);
+        bolt.is_new = i % 2 == 0;
+        bolt.tags = {"steel", i < 2 ? "short" : "a \"long\" one"};
+        if (i > 2) bolt.count = static_cast<std::uint32_t>(i);
+        if (i == 1) bolt.value = 7;
+    }
+    all.list = {5, ~std::uint64_t{0}, 9};
+    all.odd[{1, 2}] = {'x', 2.5L};
+    all.bits = {true, false, true};
+    const ViewValue value = View(heap).find("all").value();
+    const auto found = [&](const char* pattern, std::size_t most = 100) {
+        std::string paths;
+        value.for_each(pattern, [&](std::string_view path, const ViewValue& there) {
+            BOOST_TEST(value.at(path).offset() == there.offset());
+            paths += (paths.empty() ? "" : " ") + std::string(path);
+            return --most != 0;
+        });
+        return paths;
+    };
+    BOOST_TEST(found("bolts[*].weight > 0.5") == R"(bolts["m3"].weight bolts["m4"].weight)");
+    BOOST_TEST(found("bolts[*].weight>=0.5") == R"(bolts["m2"].weight bolts["m3"].weight bolts["m4"].weight)");
+    BOOST_TEST(found("bolts[*].weight < -1") == R"(bolts["m0"].weight)");
+    BOOST_TEST(found("bolts[*].size != 2", 2) == R"(bolts["m0"].size bolts["m1"].size)");
+    BOOST_TEST(found("bolts[*].is_new == true", 1) == R"(bolts["m0"].is_new)");
+    BOOST_TEST(found(R"(bolts[*].tags[*] == "a \"long\" one")", 2) == R"(bolts["m2"].tags[1] bolts["m3"].tags[1])");
+    BOOST_TEST(found("bolts[*].count <= 4") == R"(bolts["m3"].count bolts["m4"].count)");  // the others have none
+    BOOST_TEST(found("bolts[*].tags[7]") == "");
+    BOOST_TEST(found("list[*] > 6") == "list[1] list[2]");
+    BOOST_TEST(found("list[*] == 18446744073709551615") == "list[1]");
+    BOOST_TEST(found("list[*] > -1") == "list[0] list[1] list[2]");
+    BOOST_TEST(found("list[1] > 6") == "list[1]");
+    BOOST_TEST(found("list[0] > 6") == "");
+    BOOST_TEST(found("odd[*].second[*]") == "odd[0].second[0] odd[0].second[1]");
+    BOOST_TEST(found("bits[*] == false") == "bits[1]");
+    BOOST_TEST(found("bolts[\"m1\"].weight") == "bolts[\"m1\"].weight");
+    for (const char* const no_path : {"list[*] > ", "list[*] = 3", "list[*] > x", "list[*] == \"x", "list[*", "list[*] ! 3"})
+        BOOST_TEST(test::throws(errc::invalid_argument, [&] { (void)found(no_path); }), no_path);
+    BOOST_TEST(test::throws(errc::type_mismatch, [&] { (void)found("bolts[*].tags > 3"); }));
+    BOOST_TEST(test::throws(errc::type_mismatch, [&] { (void)found("bolts[*].name > 3"); }));
+    BOOST_TEST(test::throws(errc::not_found, [&] { (void)found("bolts[*].wieght > 3"); }));
+    BOOST_TEST(test::throws(errc::not_found, [&] { (void)found("nothing[*]"); }));
+    for (const char* const many : {"list[*]", "list[0] > 6"}) BOOST_TEST(test::throws(errc::invalid_argument, [&] { (void)value.at(many); }), many);
+    BOOST_TEST(!ViewValue::is_pattern(R"(bolts["[*] > 3"])"));
+}
+
 /// What is printed for people, put together, leads where it says.
 BOOST_AUTO_TEST_CASE(labels_are_paths) {
     const ScratchDirectory directory;

@@ -180,6 +180,15 @@ BOOST_AUTO_TEST_CASE(show_prints_what_objects_hold) {
         BOOST_TEST(ran.err.find("a.tyn") != std::string::npos, ran.err);
     }
     BOOST_TEST(run_tool(dir, "show a.tyn 'parts['").exit == 2);
+    // Patterns.
+    const auto heavy = run_tool(dir, "show --json a.tyn 'parts[*].weight > 1.975'").json();
+    BOOST_TEST(heavy.size() == 2U);
+    for (const auto& [path, weight] : heavy) BOOST_TEST(shown("'" + path + "'") == path + ": " + weight.data() + "\n");
+    BOOST_TEST(shown("'lengths[*] >= 0' --elements 1") == "lengths[0]: 0\n… and more; --elements 0 shows all\n");
+    BOOST_TEST(shown("'parts[*].weight < 0'") == "nothing is like that\n");
+    BOOST_TEST(shown("'parts[*].weight < 0' --json") == "{}\n");
+    BOOST_TEST(shown("'revision > 6'") == "revision: 7\n");
+    BOOST_TEST(run_tool(dir, "show a.tyn 'parts[*].weight > heavy'").exit == 2);
 }
 
 BOOST_AUTO_TEST_CASE(stats_counts_what_the_library_counts) {
