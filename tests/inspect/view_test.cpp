@@ -657,7 +657,8 @@ BOOST_AUTO_TEST_CASE(damaged_values_are_told_and_lead_nowhere) {
         for (int i = 0; i < 3000; ++i) {
             const std::uint64_t block = blocks[changer.below(blocks.size())];
             const std::uint64_t at =
-                i % 2 == 0 ? reinterpret_cast<std::byte*>(&all) - base + changer.below(sizeof(Everything) / 8) * 8 : block + changer.below(8) * 8;
+                i % 2 == 0 ? static_cast<std::uint64_t>(reinterpret_cast<std::byte*>(&all) - base) + changer.below(sizeof(Everything) / 8) * 8
+                           : block + changer.below(8) * 8;
             if (at + 8 > end) continue;
             std::uint64_t before = 0;
             std::memcpy(&before, base + at, 8);
