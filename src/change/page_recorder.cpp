@@ -475,6 +475,13 @@ void PageRecorder::close_first_uses() noexcept {
     close_except(used_before, [](Page) { return false; });
 }
 
+bool PageRecorder::has_changed() const {
+    if (core_.in_forked_child()) return false;
+    for (auto page = open_.next(0); page; page = open_.next(*page + 1))
+        if (std::memcmp(page_at(*page), twin_at(*page), page_bytes) != 0) return true;
+    return false;
+}
+
 void PageRecorder::accept() {
     if (shadow_) return Recorder::accept();  // it follows the changes
     if (core_.in_forked_child()) return;

@@ -58,6 +58,7 @@ public:
     bool keeps_open(PageNumber page) const noexcept override { return open_.contains(page.value); }
     /// True only if no page is open.
     bool certainly_unchanged() const override { return open_.count() == 0; }
+    bool has_changed() const override;
     /// The open pages: those that stay writable between scopes may have been written, too.
     void restore() noexcept override;
     void apply(const ChangeSetView& changes, Direction direction) noexcept override;

@@ -82,6 +82,8 @@ public:
     virtual bool keeps_open(PageNumber page) const noexcept = 0;
     /// Whether a cut would certainly be empty; cheap, may say false for an empty one.
     virtual bool certainly_unchanged() const = 0;
+    /// Whether a cut would find something; may say true of what was announced and not changed. Needs no memory.
+    virtual bool has_changed() const { return !certainly_unchanged(); }
     /// Of the modes that keep lines: those that were kept since the last cut. Throws: std::bad_alloc.
     virtual void add_written(WrittenRanges& /*ranges*/) const {}
     /// Takes back everything since the last cut.

@@ -53,6 +53,9 @@ public:
         kept_shapes_[type % kept_shapes_.size()] = {type, outside_changes};
     }
 
+    /// Of an engine that counts anew.
+    void forget_kept() noexcept { kept_shapes_ = {}; }
+
     bool was_looked_at(std::string_view name) const;
     void set_looked_at(std::string_view name);
 

@@ -72,12 +72,25 @@ struct ViewAccess {
         made.second_ = number;
         return made;
     }
-    /// As a path names the value of that key.
-    static std::string label(const ViewValue& key);
+    /// As a path names the value of that key; `…` in the place of what is longer.
+    static std::string label(const ViewValue& key, std::uint64_t bytes_max);
     static bool is_text(const Shape& shape, std::uint32_t node) noexcept;
     /// Of a map: texts or numbers, by which a path says what it means.
     static bool has_simple_keys(const ViewValue& map) noexcept;
-    static void for_each_piece(const ViewValue& value, const std::function<bool(std::string_view)>& take) { value.for_each_piece(take); }
+    /// So many bytes of a text, whole characters. Returns whether that is all.
+    template <class Take>
+    static bool for_each_piece(const ViewValue& value, std::uint64_t bytes_max, Take&& take) {
+        bool is_all = true;
+        value.for_each_piece([&](std::string_view piece) {
+            is_all = piece.size() <= bytes_max;
+            std::size_t end = is_all ? piece.size() : bytes_max;
+            while (!is_all && end != 0 && (static_cast<unsigned char>(piece[end]) & 0xc0U) == 0x80) --end;
+            bytes_max -= end;
+            take(piece.substr(0, end));
+            return is_all;
+        });
+        return is_all;
+    }
     static const ViewMemory& memory(const ViewValue& value) { return *value.memory_; }
     static bool is_bit(const ViewValue& value) { return value.node_ == bit_node; }
     static const ShapeNode& node(const ViewValue& value) { return value.node(); }

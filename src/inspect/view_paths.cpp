@@ -92,6 +92,23 @@ std::vector<PathPiece> pieces_of(std::string_view path) {
 
 }  // namespace
 
+namespace {
+
+/// Longer ones are cut in the paths that a pattern leads along: many keys may be one long text.
+constexpr std::uint64_t key_bytes_max = 64_KiB;
+
+/// Stops where they differ.
+bool has_text(const ViewValue& value, std::string_view text) {
+    bool is_same = true;
+    const bool is_all = inspect::ViewAccess::for_each_piece(value, text.size(), [&](std::string_view piece) {
+        is_same = is_same && text.starts_with(piece);
+        text.remove_prefix(std::min(piece.size(), text.size()));
+    });
+    return is_all && is_same && text.empty();
+}
+
+}  // namespace
+
 std::optional<ViewValue> ViewValue::step(std::string_view name) const {
     if (kind() != ShapeKind::structure && kind() != ShapeKind::pair) return std::nullopt;
     for (std::size_t i = 0; i != parts(); ++i)
@@ -103,7 +120,7 @@ std::optional<ViewValue> ViewValue::step_to(std::string_view key, bool is_text) 
     if (is_map(kind()) && has_elements() && inspect::ViewAccess::has_simple_keys(*this)) {
         for (const ViewValue& element : elements()) {
             const ViewValue its = element.part(0);
-            if (its.is_text() == is_text && (is_text ? its.text() : its.digits()) == key) return element.part(1);
+            if (its.is_text() == is_text && (is_text ? has_text(its, key) : its.digits() == key)) return element.part(1);
         }
         return std::nullopt;
     }
@@ -279,7 +296,7 @@ private:
         }
         const bool has_labels = is_map(here.kind()) && inspect::ViewAccess::has_simple_keys(here);
         for (const ViewValue& element : here.elements())
-            if (!(has_labels ? visit(element.part(1), path + inspect::ViewAccess::label(element.part(0)), step + 1, true, is_choice)
+            if (!(has_labels ? visit(element.part(1), path + inspect::ViewAccess::label(element.part(0), key_bytes_max), step + 1, true, is_choice)
                              : numbered(element)))
                 return false;
         return true;
@@ -313,8 +330,11 @@ bool ViewValue::is_pattern(std::string_view path) {
     return end != path.size() || std::ranges::any_of(pieces_of(path), [](const PathPiece& piece) { return piece.what == PathPiece::What::every; });
 }
 
-std::string inspect::ViewAccess::label(const ViewValue& key) {
-    return '[' + (key.is_text() ? JsonWriter().value(std::string_view(key.text())).text() : key.digits()) + ']';
+std::string inspect::ViewAccess::label(const ViewValue& key, std::uint64_t bytes_max) {
+    if (!key.is_text()) return '[' + key.digits() + ']';
+    std::string label = "[\"";
+    if (!for_each_piece(key, bytes_max, [&](std::string_view piece) { append_escaped(label, piece, true); })) label += "…";
+    return label += "\"]";
 }
 
 }  // namespace taiyen

@@ -15,22 +15,13 @@ void write_text(std::ostream& to, std::string_view text) { to << JsonWriter().va
 
 /// In quotes, as it is read; behind so many bytes `…`. Returns whether that is all.
 bool write_text(std::ostream& to, const ViewValue& value, std::uint64_t bytes_max) {
-    bool is_all = true;
     to << '"';
-    inspect::ViewAccess::for_each_piece(value, [&](std::string_view piece) {
-        is_all = piece.size() <= bytes_max;
-        if (!is_all) {
-            std::size_t end = bytes_max;
-            while (end != 0 && (static_cast<unsigned char>(piece[end]) & 0xc0U) == 0x80) --end;
-            piece = piece.substr(0, end);
-        }
-        bytes_max -= piece.size();
+    const bool is_all = inspect::ViewAccess::for_each_piece(value, bytes_max, [&](std::string_view piece) {
         std::string escaped;
         append_escaped(escaped, piece, true);
-        to << escaped << (is_all ? "" : "…");
-        return is_all;
+        to << escaped;
     });
-    to << '"';
+    to << (is_all ? "\"" : "…\"");
     return is_all;
 }
 
@@ -50,13 +41,21 @@ class Budget {
 public:
     explicit Budget(const ViewValue& whole) : bits_(16 * (inspect::ViewAccess::memory(whole).end() + whole.bytes())) {}
     void take(const ViewValue& value, unsigned depth) {
-        while (left_.size() <= depth) left_.push_back(bits_);
-        const std::uint64_t bits = inspect::ViewAccess::is_bit(value) ? 1 : 8 * std::max(value.bytes(), bytes_of_text(value));
-        if (bits > left_[depth]) inspect::ViewAccess::memory(value).throw_corrupt(value.offset(), "values lie within each other");
-        left_[depth] -= bits;
+        take_bits(value, depth, inspect::ViewAccess::is_bit(value) ? 1 : 8 * std::max({std::uint64_t{1}, value.bytes(), bytes_of_text(value)}));
+    }
+    /// For counting elements, each of which has to be looked at.
+    std::uint64_t take_size(const ViewValue& container, unsigned depth) {
+        const std::uint64_t size = container.size();
+        if (container.kind() == ShapeKind::forward_list) take_bits(container, depth, 8 * size);
+        return size;
     }
 
 private:
+    void take_bits(const ViewValue& value, unsigned depth, std::uint64_t bits) {
+        while (left_.size() <= depth) left_.push_back(bits_);
+        if (bits > left_[depth]) inspect::ViewAccess::memory(value).throw_corrupt(value.offset(), "values lie within each other");
+        left_[depth] -= bits;
+    }
     static std::uint64_t bytes_of_text(const ViewValue& value) { return value.kind() == ShapeKind::string && value.is_text() ? value.size() : 0; }
 
     const std::uint64_t bits_;  ///< of each depth
@@ -164,11 +163,13 @@ private:
         for (const ViewValue& element : value.elements()) {
             separate(is_first, depth);
             if (number++ == options_.elements) {
-                to_ << (is_object ? "\"more\": " : "{\"more\": ") << value.size() - options_.elements << (is_object ? "" : "}");
+                to_ << (is_object ? "\"more\": " : "{\"more\": ") << budget_.take_size(value, depth) - options_.elements << (is_object ? "" : "}");
                 break;
             }
             if (is_object) {
-                if (const ViewValue key = element.part(0); key.is_text())
+                const ViewValue key = element.part(0);
+                budget_.take(key, depth + 1);
+                if (key.is_text())
                     write_text(to_, key, options_.text_bytes);
                 else
                     write_text(to_, key.digits());
@@ -256,7 +257,7 @@ private:
             to_ << "opaque (" << value.type() << ", " << value.bytes() << " bytes)\n";
             return;
         }
-        const std::uint64_t size = value.size();
+        const std::uint64_t size = budget_.take_size(value, depth);
         to_ << value.type() << ", " << (size == 0 ? "empty" : std::to_string(size) + (size == 1 ? " element" : " elements"));
         to_ << (depth + 1 >= options_.depth && size != 0 ? " …\n" : "\n");
         if (depth + 1 >= options_.depth) return;
@@ -267,10 +268,13 @@ private:
                 to_ << std::string((std::size_t{depth} + 1) * options_.indent, ' ') << "… and " << size - number << " more\n";
                 return;
             }
-            if (has_labels)
-                write(inspect::ViewAccess::label(element.part(0)), element.part(1), depth + 1);
-            else
+            if (has_labels) {
+                const ViewValue key = element.part(0);
+                budget_.take(key, depth + 1);
+                write(inspect::ViewAccess::label(key, options_.text_bytes), element.part(1), depth + 1);
+            } else {
                 write(bracketed(std::to_string(number)), element, depth + 1);
+            }
             ++number;
         }
     }

@@ -131,7 +131,7 @@ public:
         const std::uint64_t end = target_of(at(24));
         const auto first = memory().word<std::uint32_t>(at(32));
         const auto last = memory().word<std::uint32_t>(at(16));
-        if (end < *begin || first > 63 || last > 63 || (end == *begin && last < first))
+        if (end < *begin || (end - *begin) % 8 != 0 || first > 63 || last > 63 || (end == *begin && last < first))
             memory().throw_corrupt(container.offset(), "a container ends before it begins");
         memory().require(*begin, end - *begin + (last + 7) / 8);
         begin_ = *begin;

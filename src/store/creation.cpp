@@ -91,6 +91,18 @@ vm::Reservation reserve_for(const Header& header, const std::filesystem::path& p
     }
 }
 
+/// Where it is in nobody's way, nor in that of the heap itself.
+vm::Reservation reserve_elsewhere(const Header& header) {
+    vm::Reservation own;
+    try {
+        const std::uintptr_t begin = round_down(header.base, heap::slot_bytes);
+        own = vm::Reservation(begin, round_up(header.base + header.capacity, heap::slot_bytes) - begin);
+    } catch (const Error&) {
+        // Something lies there already, so it is not chosen.
+    }
+    return reserve_somewhere(0, header.extent, header.capacity, random_uuid());
+}
+
 /// Only who knows may write into a file that isn't its heap's owner.
 void refuse_role(const Header& header, RoleWanted wanted, const std::filesystem::path& path) {
     if (wanted == RoleWanted::any) return;
@@ -164,7 +176,12 @@ std::uintptr_t HeapFile::find_place(ByteCount extent, ByteCount capacity, std::u
     return reserve_somewhere(0, extent, capacity, random_uuid(), within_slot).address();
 }
 
-void HeapFile::require_room_at_address() const { (void)reserve_for(files_.backing().header, path()); }
+void HeapFile::require_room_at_address() const {
+    const auto lock = files_.hold_saves();
+    Header header = files_.backing().header;
+    header.extent = std::max(header.extent, image_.mapped());
+    (void)reserve_for(header, path());
+}
 
 std::shared_ptr<HeapFile> HeapFile::create(io::Storage& storage, const HeapPaths& paths, HeapKind kind, const PersistentOptions& given,
                                            const Tuning& tuning) {
@@ -298,7 +315,7 @@ std::shared_ptr<HeapFile> HeapFile::open_existing(io::Storage& storage, const He
         storage, paths, read_only, options.detach_data_file, tuning.log_replay,
         [&](const Header& header) {
             if (!read_only) refuse_role(header, tuning.role, paths.backing);
-            reservation = tuning.elsewhere ? reserve_somewhere(0, header.extent, header.capacity, random_uuid()) : reserve_for(header, paths.backing);
+            reservation = tuning.elsewhere ? reserve_elsewhere(header) : reserve_for(header, paths.backing);
         },
         tuning.ring_use);
     ranges = heap::CoreRanges::at(reservation.address(), files.backing->header.capacity);

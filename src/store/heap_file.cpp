@@ -65,6 +65,7 @@ void HeapFile::make_engine() {
     auto engine = std::make_unique<heap::Engine>(image_.begin(), files_.backing().header.capacity, *this, observer, condition_.is_read_only());
     const auto nobody_looks = heap::hold_open_cores();
     engine_.swap(engine);
+    type_notes().forget_kept();
 }
 
 void HeapFile::join(std::shared_ptr<SnapshotParticipant> participant) {

@@ -121,6 +121,7 @@ void TransactionService::take_loading_back(store::HeapFile& file) noexcept {
         last_.store(log_->appended().value, std::memory_order_release);
     }
     unsearched_ = false;
+    file.type_notes().wait_again();
     try {
         read_again(file);
     } catch (const std::exception& error) {

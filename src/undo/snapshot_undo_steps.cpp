@@ -101,8 +101,8 @@ void SnapshotUndo::end_history() {
 
 /// What was stored outside scopes becomes a step; without a history it is forgotten.
 void SnapshotUndo::collect_implicit() {
+    write_notes_if_changed();
     if (!history_) {
-        write_notes_if_changed();
         drop_uncaptured();
         return;
     }
@@ -110,7 +110,6 @@ void SnapshotUndo::collect_implicit() {
     cut_.clear();
     scopes_.recorder().cut(cut_);
     if (cut_.empty()) return;
-    if (file_->write_type_notes()) scopes_.recorder().cut(cut_);
     file_->held().settle();
     const Piece piece{cut_.view().bytes(), false};
     keep({{}, layout::step_implicit, life_, implicit_number_, implicit_number_, std::span(&piece, 1)});
@@ -118,19 +117,16 @@ void SnapshotUndo::collect_implicit() {
     between_scopes();
 }
 
-/// What is noted of types comes with what was changed, if anything was; where nobody keeps either.
+/// What is noted of types comes with what was changed, if anything was.
 void SnapshotUndo::write_notes_if_changed() {
     if (!file_->type_notes().are_waiting()) return;
-    cut_.clear();
-    if (!scopes_.recorder().certainly_unchanged()) scopes_.recorder().cut(cut_);
-    if (!cut_.empty() || !scopes_.segments().empty()) file_->write_type_notes();
-    cut_.clear();
+    if (!scopes_.segments().empty() || scopes_.recorder().has_changed()) file_->write_type_notes();
 }
 
 /// The open scope's changes become a step.
 void SnapshotUndo::keep_step() {
+    write_notes_if_changed();
     if (!history_ && file_->audit() == Audit::off) {
-        write_notes_if_changed();
         scopes_.recorder().accept();
         return;
     }
@@ -138,7 +134,6 @@ void SnapshotUndo::keep_step() {
     std::vector<Piece> pieces;
     if (history_) pieces.reserve(scopes_.segments().size() + 1);
     scopes_.cut();
-    if (!scopes_.segments().empty() && file_->write_type_notes()) scopes_.cut();
     if (file_->audit() == Audit::scope) {
         try {
             scopes_.recorder().audit();

@@ -12,8 +12,10 @@
 #include <taiyen/taiyen.hpp>
 
 #include "heap/core.hpp"
+#include "inspect/view_memory.hpp"
 #include "scratch_directory.hpp"
 #include "seed.hpp"
+#include "store/heap_access.hpp"
 #include "throws.hpp"
 
 namespace view_test {
@@ -597,6 +599,9 @@ BOOST_AUTO_TEST_CASE(a_tree_may_fill_its_heap) {
     for (const ViewValue& element : value.elements())
         if (next++ % 1000 == 0) BOOST_REQUIRE(element.part(0).get<std::int64_t>() == next - 1);
     BOOST_TEST(next == 1'000'000);
+    std::ostringstream to;
+    write_json(to, value);  // it is not taken for one that lies within itself
+    BOOST_TEST(to.str().ends_with("\"999999\": 63}"));
 }
 
 struct Within {
@@ -616,6 +621,34 @@ BOOST_AUTO_TEST_CASE(values_that_lie_within_each_other_are_damage) {
     std::ostringstream to;
     BOOST_TEST(test::throws(errc::corrupt, [&] { write_json(to, View(heap).find("within").value(), {.depth = 1000}); }));
     std::memset(static_cast<void*>(inside), 0, 2 * sizeof within);
+
+    // Types of no bytes, each two of the next one.
+    auto shape = std::make_shared<Shape>();
+    for (std::uint32_t i = 0; i < 40; ++i) shape->nodes.push_back({ShapeKind::tuple, false, false, 0, 1, 0, {}, {{"", 0, i + 1}, {"", 0, i + 1}}});
+    shape->nodes.push_back({ShapeKind::structure, false, false, 0, 1, 0, {}, {}});
+    const ViewValue nothing = inspect::ViewAccess::object(HeapAccess::file(heap), shape, 0, 1);
+    BOOST_TEST(test::throws(errc::corrupt, [&] { write_json(to, nothing); }));
+    BOOST_TEST(test::throws(errc::corrupt, [&] { write_tree(to, "nothing", nothing, {.depth = 1000, .indent = 0}); }));
+}
+
+BOOST_AUTO_TEST_CASE(bits_that_end_between_words_are_damage) {
+    const ScratchDirectory directory;
+    ArchiveHeap heap(create_only, directory / "a.tyn", small());
+    auto& bits = heap.construct<taiyen::vector<bool>>("bits");
+    bits.resize(100);
+    const ViewValue value = View(heap).find("bits").value();
+    BOOST_TEST(value.size() == 100U);
+    std::uint64_t words[sizeof bits / 8];
+    std::memcpy(words, static_cast<const void*>(&bits), sizeof words);
+    constexpr std::size_t last = sizeof words / 8;
+    std::uint64_t damaged[last];
+    std::memcpy(damaged, words, sizeof words);
+    damaged[last - 4] = 63;                     // the first bit
+    damaged[last - 3] = damaged[last - 5] + 1;  // the end
+    damaged[last - 2] = 0;
+    std::memcpy(static_cast<void*>(&bits), damaged, sizeof words);
+    BOOST_TEST(test::throws(errc::corrupt, [&] { (void)value.size(); }));
+    std::memcpy(static_cast<void*>(&bits), words, sizeof words);
 }
 
 BOOST_AUTO_TEST_CASE(options_cut_what_is_long_or_deep) {

@@ -2,7 +2,6 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include <atomic>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -122,7 +121,7 @@ BOOST_AUTO_TEST_CASE(whenever_the_program_is_killed_what_was_confirmed_is_restor
             Follower follower(target, directory / "follower.tyn");
             TransactionalHeap promoted = std::move(follower).promote();
             confirmed = length_of(promoted);
-            BOOST_TEST_REQUIRE(confirmed == length);
+            BOOST_TEST_REQUIRE(confirmed >= length);  // frames of the one that was killed may have been on their way
             promoted.close();
             for (const char* const suffix : {"", ".log", ".journal"})
                 if (const auto from = (directory / "follower.tyn").string() + suffix; std::filesystem::exists(from))
@@ -147,10 +146,9 @@ BOOST_AUTO_TEST_CASE(a_cluster_of_three_goes_on_while_its_servers_die) {
     std::optional<Replication> replication;
     once_it_answers([&] { replication.emplace(heap, target, quick()); });
     BOOST_TEST_REQUIRE(replication.has_value());
-    std::atomic<bool> ends{false};
-    std::jthread program([&] {
+    std::jthread program([&](const std::stop_token& stop) {
         std::mt19937_64 own(1);
-        while (!ends) {
+        while (!stop.stop_requested()) {
             {
                 Transaction transaction(heap);
                 chain::lengthen(heap, own);
@@ -170,7 +168,7 @@ BOOST_AUTO_TEST_CASE(a_cluster_of_three_goes_on_while_its_servers_die) {
         std::this_thread::sleep_for(
             milliseconds(2'000 + random() % 1'000));  // what it lacks it gets from the others; a second one gone before that is one too many
     }
-    ends = true;
+    program.request_stop();
     program.join();
     BOOST_TEST(replication->wait_replicated(heap.last_durable(), seconds(120)));
     once_it_answers([&] { BOOST_TEST(replica_info(*target, true).has_value()); });

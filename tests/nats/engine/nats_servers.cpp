@@ -151,7 +151,7 @@ void NatsServers::start(unsigned which, const std::string& more) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (!takes_connections(node.port)) {
         if (::waitpid(node.process, nullptr, WNOHANG) != 0 || std::chrono::steady_clock::now() > end) {
-            node.process = -1;
+            kill(which);
             std::stringstream said;
             said << std::ifstream(log).rdbuf();
             throw std::runtime_error("the server doesn't start: " + said.str());
