@@ -160,7 +160,7 @@ std::string longer(std::string_view begin, std::initializer_list<std::string_vie
 struct Comparison {
     enum class Kind { none, number, text, boolean };
     Kind kind = Kind::none;
-    std::string sign;  ///< "==", "!=", "<", "<=", ">" or ">="
+    std::string_view sign;  ///< of the pattern: "==", "!=", "<", "<=", ">" or ">="
     std::string text;
     ViewNumber number;
     bool flag = false;
