@@ -51,7 +51,7 @@ struct Tuning {
     LogReplayMaker log_replay = make_log_replay;
     RingUse ring_use = RingUse::all;
     RoleWanted role = RoleWanted::owner;
-    bool elsewhere = false;  ///< mapped where it disturbs nobody, not at its address: for who follows no pointer in it
+    bool elsewhere = false;                                 ///< mapped where it disturbs nobody, not at its address: for who follows no pointer in it
     std::function<ByteCount()> memory = vm::usable_memory;  ///< that the process may have
     std::function<void(HeapFile&)> join = nullptr;  ///< of who takes part in the heap's life; if it throws, nothing was created. Empty: nobody, yet
 };

@@ -115,8 +115,8 @@ public:
 
     /// Along paths, each by itself: one of them may be damaged.
     void look(std::ostream& to, const std::shared_ptr<const Shape>& shape) const {
-        for (const char* const path : {"parts[\"ppppppp\"].next.numbers[0]", "names[3]", "queue[4]", "list[2]", "rows[1][0].value", "tree[5]", "bits[1]", "[0]",
-                                       "letter", "code", "x.y"}) {
+        for (const char* const path : {"parts[\"ppppppp\"].next.numbers[0]", "names[3]", "queue[4]", "list[2]", "rows[1][0].value", "tree[5]",
+                                       "bits[1]", "[0]", "letter", "code", "x.y"}) {
             try {
                 const ViewValue value = inspect::ViewAccess::object(*file_, shape, object_, 1).at(path);
                 to << value.type() << value.bytes();

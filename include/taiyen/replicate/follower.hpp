@@ -34,7 +34,8 @@ struct FollowerOptions {
     std::chrono::milliseconds retry{1'000};  ///< between two tries while the target is away
     PersistentOptions heap{};                ///< of its files; capture, audit and durability are its own
     Progress progress{};                     ///< frames, while the file is made; on the calling thread
-    bool store_only = false;       ///< takes no addresses of the heap's: follows it beside others, and beside the heap itself, in one process; `heap` throws
+    bool store_only =
+        false;  ///< takes no addresses of the heap's: follows it beside others, and beside the heap itself, in one process; `heap` throws
     bool replace_deposed = false;  ///< a heap there that was deposed is first renamed to PATH.deposed (PATH.deposed-2, …), with all its files
 };
 
