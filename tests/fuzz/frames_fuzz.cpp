@@ -214,7 +214,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     PretendedTarget target;
     for (auto& [number, bytes] : frames) target.put(number, bytes);
     try {
-        const KeptSerials kept = terms_at(target, Frame(target, target.range().last).head()).kept;
+        const KeptSerials kept = kept_at(target, Frame(target, target.range().last).head());
         if (!is_changed) TAIYEN_CHECK(kept.size() == 1);
     } catch (const Error&) {}
     if (const std::uint64_t first = input.number(1); first != 0) {
