@@ -20,12 +20,12 @@ struct Chain {
 };
 inline std::uint64_t check_of(std::uint64_t length) { return (length ^ 0x5bd1'e995) * 0x9E37'79B9'7F4A'7C15ULL; }
 
-/// In one transaction, not committed yet.
-inline std::uint64_t lengthen(taiyen::TransactionalHeap& heap, std::mt19937_64& random) {
+/// In one transaction, not committed yet. One in so many is large.
+inline std::uint64_t lengthen(taiyen::TransactionalHeap& heap, std::mt19937_64& random, unsigned large_one_in = 8) {
     auto& chain = heap.find_or_construct<Chain>("chain");
     const std::uint64_t length = ++chain.length;
     chain.newest[length % Chain::kept] = check_of(length);
-    if (random() % 8 == 0) {
+    if (random() % large_one_in == 0) {
         chain.rest_of = length;
         for (std::uint64_t i = 0; std::uint64_t& word : chain.rest) word = check_of(length + i++);
     }
