@@ -20,6 +20,7 @@ SLOT_SHIFT = 32
 SUPER_BLOCK = b"TAIYENE1"
 DIRECTORY_MAGIC = 0x3152_4944_4E59_4154
 NAMES_MAX = 10000
+SHAPE = "\0shape "  # begins what stands among names for the shape of a type; it has no object
 HELD = "\1held"  # of entries that are no names: blocks that objects outside have
 
 
@@ -117,7 +118,8 @@ class Span:
                 raise Unreadable("an entry of the directory of names")
             texts = read(run + entry + 32, name_bytes + type_bytes)
             name, fingerprint = (text.decode(errors="replace") for text in (texts[:name_bytes], texts[name_bytes:]))
-            if fingerprint != HELD:
+            is_shape = name.startswith(SHAPE) and word(fixed, 0) == 0
+            if fingerprint != HELD and not is_shape:
                 found.append((name, fingerprint.split(" ")[0], self.base + word(fixed, 0), word(fixed, 8)))
         return sorted(found)
 
