@@ -37,6 +37,7 @@
 #include <taiyen/inspect/stats.hpp>
 #include <taiyen/inspect/up_to_date.hpp>
 #include <taiyen/inspect/view.hpp>
+#include <taiyen/inspect/view_diff.hpp>
 #include <taiyen/inspect/view_text.hpp>
 #include <taiyen/inspect/walk.hpp>
 #include <taiyen/object/check_outs.hpp>

@@ -47,7 +47,7 @@ struct ViewMemory {
     /// The same of what is stored there, wherever it leads.
     std::optional<std::uint64_t> place(std::uint64_t offset, std::uint64_t stored, bool distances) const {
         if (stored == (distances ? 1U : 0U)) return std::nullopt;
-        return distances ? offset + stored : stored - file.ranges().durable;
+        return distances ? offset + stored : stored - file.home();
     }
 
     store::HeapFile& file;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/json.hpp"
+#include "inspect/view_budget.hpp"
 #include "inspect/view_memory.hpp"
 
 namespace taiyen {
@@ -35,32 +36,6 @@ bool has_many_equal_keys(ShapeKind map) {
     return map == ShapeKind::multimap || map == ShapeKind::unordered_multimap || map == ShapeKind::btree_multimap ||
            map == ShapeKind::ordered_multimap;
 }
-
-/// What a sound heap may show: of values that lie equally deep each has memory of its own (pairs of B-trees have half of what they would take at least). Else a few that lie within each other are shown for ever.
-class Budget {
-public:
-    explicit Budget(const ViewValue& whole) : bits_(16 * (inspect::ViewAccess::memory(whole).end() + whole.bytes())) {}
-    void take(const ViewValue& value, unsigned depth) {
-        take_bits(value, depth, inspect::ViewAccess::is_bit(value) ? 1 : 8 * std::max({std::uint64_t{1}, value.bytes(), bytes_of_text(value)}));
-    }
-    /// For counting elements, each of which has to be looked at.
-    std::uint64_t take_size(const ViewValue& container, unsigned depth) {
-        const std::uint64_t size = container.size();
-        if (container.kind() == ShapeKind::forward_list) take_bits(container, depth, 8 * size);
-        return size;
-    }
-
-private:
-    void take_bits(const ViewValue& value, unsigned depth, std::uint64_t bits) {
-        while (left_.size() <= depth) left_.push_back(bits_);
-        if (bits > left_[depth]) inspect::ViewAccess::memory(value).throw_corrupt(value.offset(), "values lie within each other");
-        left_[depth] -= bits;
-    }
-    static std::uint64_t bytes_of_text(const ViewValue& value) { return value.kind() == ShapeKind::string && value.is_text() ? value.size() : 0; }
-
-    const std::uint64_t bits_;  ///< of each depth
-    std::vector<std::uint64_t> left_;
-};
 
 class ViewJson {
 public:
@@ -184,7 +159,7 @@ private:
 
     std::ostream& to_;
     const ViewTextOptions& options_;
-    Budget budget_;
+    inspect::ViewBudget budget_;
 };
 
 /// A line for each value, those within it below it, indented.
@@ -280,7 +255,7 @@ private:
     }
     std::ostream& to_;
     const ViewTextOptions& options_;
-    Budget budget_;
+    inspect::ViewBudget budget_;
 };
 
 }  // namespace

@@ -309,12 +309,14 @@ std::shared_ptr<HeapFile> HeapFile::open_existing(io::Storage& storage, const He
                                                   const Tuning& tuning, bool read_only) {
     const auto begun = std::chrono::steady_clock::now();
     vm::Reservation reservation;
+    std::uintptr_t home = 0;
     heap::CoreRanges ranges;
     // The address is taken before recovery writes anything: a heap that can't be mapped here is left as it is.
     OpenFiles files = open_files(
         storage, paths, read_only, options.detach_data_file, tuning.log_replay,
         [&](const Header& header) {
             if (!read_only) refuse_role(header, tuning.role, paths.backing);
+            home = header.base;
             reservation = tuning.elsewhere ? reserve_elsewhere(header) : reserve_for(header, paths.backing);
         },
         tuning.ring_use);
@@ -324,6 +326,7 @@ std::shared_ptr<HeapFile> HeapFile::open_existing(io::Storage& storage, const He
     std::shared_ptr<HeapFile> heap;
     try {
         heap.reset(new HeapFile(storage, paths, kind, options, tuning, std::move(reservation), ranges, std::move(files), read_only));
+        if (tuning.elsewhere) heap->home_ = home;
         if (tail) heap->replay_log(*tail);
     } catch (const HeapFull& full) {
         if (full.cause() != HeapFull::Cause::neighbor) throw full.about(paths.backing.native());

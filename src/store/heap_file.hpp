@@ -204,6 +204,8 @@ public:
 
     /// Where a heap with so much in use, and of that capacity, would find room in this process, that far behind the beginning of a slot. Throws: Error{out_of_address_space}.
     static std::uintptr_t find_place(ByteCount extent, ByteCount capacity, std::uintptr_t within_slot = heap::base_alignment);
+    /// Where its pointers mean it to lie, wherever it is open.
+    std::uintptr_t home() const noexcept { return home_ != 0 ? home_ : ranges().durable; }
     /// Of one that was opened elsewhere. Throws: Error{address_in_use}: at its address it can't be opened in this process now.
     void require_room_at_address() const;
 
@@ -261,6 +263,7 @@ private:
     const Capture capture_;
     const Audit audit_;
     const ForeignPointers foreign_pointers_;
+    std::uintptr_t home_ = 0;  ///< 0: where it is open
     const ProgramPointers program_pointers_;
     bool searched_program_ = false;
     ByteCount used_since_look_ = 0;  ///< bytes of pages that became part of blocks since the last look at the dirty limit

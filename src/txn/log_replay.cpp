@@ -72,6 +72,9 @@ private:
     }
 
     void call(const change::Entry& entry, store::HeapFile& heap) {
+        if (heap.home() != heap.ranges().durable && heap.links() == heap::Links::addresses)
+            throw Error(errc::mismatch, walk_.log(),
+                        "the log holds calls of procedures, which need the heap at its address; open it once with its program, and close it");
         if (!std::exchange(forgotten_, true)) heap.engine().forget({0}, capacity_);     // what it has built from the bytes before
         if (!std::exchange(all_proven_, true)) heap.prove({0}, heap.image().mapped());  // nobody knows what it reads
         try {

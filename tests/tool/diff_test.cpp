@@ -106,6 +106,29 @@ BOOST_AUTO_TEST_CASE(objects_that_came_went_and_changed_their_type_are_told) {
     BOOST_TEST(found["widths"].change == "removed");
 }
 
+BOOST_AUTO_TEST_CASE(fields_elements_and_keys_that_differ_are_told_by_paths) {
+    const ScratchDirectory dir;
+    make_pair(dir, [](ArchiveHeap& heap) {
+        auto& parts = *heap.find<Parts>("parts");
+        parts.begin()->second.weight = 7.5;
+        parts["a new one"].name = "new";
+        *heap.find<int>("revision") = 8;
+        (*heap.find<taiyen::vector<double>>("lengths"))[5] = -1;
+    });
+    const std::string fields = run_tool(dir, "diff --fields 0 old.tyn new.tyn").out;
+    BOOST_TEST(fields.find("\nchanged  lengths[5]: 5 -> -1\n") != std::string::npos, fields);
+    BOOST_TEST(fields.find("\nchanged  parts[\"bolt, number 0\"].weight: 0 -> 7.5\n") != std::string::npos, fields);
+    BOOST_TEST(fields.find("\nadded    parts[\"a new one\"]: {\"name\": \"new\"") != std::string::npos, fields);
+    BOOST_TEST(fields.find("\nchanged  revision: 7 -> 8\n") != std::string::npos, fields);
+    BOOST_TEST(run_tool(dir, "diff --fields 1 old.tyn new.tyn").out.find("… and 3 more\n") != std::string::npos);
+    const auto json = run_tool(dir, "diff --json --fields 0 old.tyn new.tyn").json();
+    BOOST_TEST(json.get_child("fields").size() == 4U);
+    BOOST_TEST(json.get_child("fields").back().second.get<std::string>("path") == "revision");
+    BOOST_TEST(json.get_child("fields").back().second.get<std::string>("after") == "8");
+    BOOST_TEST(run_tool(dir, "diff --fields 0 old.tyn old.tyn").exit == 0);
+    BOOST_TEST(run_tool(dir, "diff --fields x old.tyn old.tyn").exit == 2);
+}
+
 BOOST_AUTO_TEST_CASE(what_was_stored_in_space_that_is_free_again_is_no_difference) {
     const ScratchDirectory dir;
     make_pair(dir, [](ArchiveHeap& heap) {

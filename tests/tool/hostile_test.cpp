@@ -12,7 +12,7 @@ namespace {
 using namespace tool_test;
 
 const std::vector<std::string> looking{
-    "info", "ls", "show", "stats", "verify", "leaks", "map", "log", "history", "diff sound.tyn", "sparsify --dry-run"};
+    "info", "ls", "show", "stats", "verify", "leaks", "map", "log", "history", "diff sound.tyn", "diff --fields 0 sound.tyn", "sparsify --dry-run"};
 
 void require_refused(const ScratchDirectory& dir, const std::string& command, const std::string& file) {
     const auto before = contents(dir);

@@ -1,0 +1,42 @@
+#pragma once
+/// What differs between two stored values, or two heaps, said by paths: fields, elements and keys.
+///
+///     for_each_difference("yesterday.tyn", "today.tyn", [](const ViewDifference& difference) {
+///         std::cout << difference.path << "\n";                       // parts["bolt"].weight
+///         return true;
+///     });
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <taiyen/base/detail/export.hpp>
+#include <taiyen/inspect/view.hpp>
+#include <taiyen/store/options.hpp>
+
+namespace taiyen {
+
+/// A place where they differ: the smallest value that does.
+struct ViewDifference {
+    std::string
+        path;  ///< as `ViewValue::at` takes it; of an element of a set, and of a map whose keys are no texts or numbers, its key as JSON in brackets, which no path leads to
+    std::optional<ViewValue> before;  ///< nothing: only the second one has it
+    std::optional<ViewValue> after;   ///< nothing: only the first one has it
+};
+
+/// Calls `take` with each difference, in the order of the first one, until it returns false. Fields are compared by name, elements of maps and sets by key, those of other containers by number; what an optional or a
+/// variant holds as itself; pointers by where they lead to, which is not followed; what is opaque by its bytes. Of maps with equal keys each pair of key and value is one element, there or not.
+/// Returns paths to values that were compared by their own bytes only, a hundred at most: where the elements of such a container lie is not known. Throws: Error{corrupt}; also of what lies more than 1,000 deep.
+/// Complexity: linear in the elements; memory of one path, and of the keys behind the first that only one of two containers has there.
+TAIYEN_EXPORT std::vector<std::string> for_each_difference(const ViewValue& before, const ViewValue& after,
+                                                           const std::function<bool(const ViewDifference&)>& take);
+
+/// The same of all named objects of two heaps, also of copies of one heap, which are open only while this runs, and so are the values good. Returns also the names of objects whose types' shapes one of the heaps doesn't know.
+/// Durability: none, both are only read. Throws: as opening them, and View; Error{mismatch}: the log of one that was not closed holds calls of procedures.
+TAIYEN_EXPORT std::vector<std::string> for_each_difference(const std::filesystem::path& before, const std::filesystem::path& after,
+                                                           const std::function<bool(const ViewDifference&)>& take,
+                                                           const PersistentOptions& options_before = {}, const PersistentOptions& options_after = {});
+
+}  // namespace taiyen
