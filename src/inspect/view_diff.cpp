@@ -4,7 +4,6 @@
 #include <array>
 #include <cstring>
 #include <deque>
-#include <initializer_list>
 #include <map>
 #include <sstream>
 #include <string_view>
@@ -15,6 +14,7 @@
 #include <taiyen/inspect/view_text.hpp>
 #include <taiyen/store/archive_heap.hpp>
 
+#include "base/text.hpp"
 #include "inspect/view_budget.hpp"
 #include "inspect/view_memory.hpp"
 #include "store/heap_access.hpp"
@@ -29,30 +29,13 @@ constexpr unsigned depth_max = 1000;
 constexpr std::uint64_t name_bytes_max = 200;
 constexpr std::size_t unknown_max = 100;
 
-bool is_set(ShapeKind kind) {
-    return kind == ShapeKind::set || kind == ShapeKind::multiset || kind == ShapeKind::unordered_set || kind == ShapeKind::unordered_multiset ||
-           kind == ShapeKind::btree_set || kind == ShapeKind::btree_multiset || kind == ShapeKind::ordered_set ||
-           kind == ShapeKind::ordered_multiset || kind == ShapeKind::flat_hash_set;
-}
-
-std::string joined(std::string_view begin, std::initializer_list<std::string_view> rest) {
-    std::string text(begin);
-    for (const std::string_view piece : rest) text.append(piece);
-    return text;
-}
-
-bool has_many_equal_keys(ShapeKind kind) {
-    return kind == ShapeKind::multimap || kind == ShapeKind::unordered_multimap || kind == ShapeKind::btree_multimap ||
-           kind == ShapeKind::ordered_multimap;
-}
-
 /// What a key is called in a path, as far as it can.
 std::string name_of(const ViewValue& key) {
     const bool is_simple = key.is_text() || (key.kind() >= ShapeKind::boolean && key.kind() <= ShapeKind::enumeration);
     if (is_simple) return ViewAccess::label(key, name_bytes_max);
     std::ostringstream text;
     write_json(text, key, {.elements = 100, .text_bytes = name_bytes_max});
-    return joined("[", {text.str(), "]"});
+    return joined({"[", text.str(), "]"});
 }
 
 /// So many bytes of where the elements of a text lie, which are side by side.
@@ -156,7 +139,7 @@ private:
         };
         for (std::size_t i = 0; i != a.parts(); ++i) {
             const std::string& name = a.part_name(i);
-            const std::string to = joined(path, {path.empty() ? "" : ".", name});
+            const std::string to = joined({path, path.empty() ? "" : ".", name});
             // Mostly they are of one type.
             auto other = i < b.parts() && b.part_name(i) == name ? std::optional(b.part(i)) : find(b, name);
             if (!(other ? compare(to, a.part(i), *other, depth + 1) : differ(to, a.part(i), std::nullopt))) return false;
@@ -164,7 +147,7 @@ private:
         for (std::size_t i = 0; i != b.parts(); ++i) {
             const std::string& name = b.part_name(i);
             const bool is_known = (i < a.parts() && a.part_name(i) == name) || find(a, name);
-            if (!is_known && !differ(joined(path, {path.empty() ? "" : ".", name}), std::nullopt, b.part(i))) return false;
+            if (!is_known && !differ(joined({path, path.empty() ? "" : ".", name}), std::nullopt, b.part(i))) return false;
         }
         return true;
     }
@@ -172,7 +155,7 @@ private:
     bool compare_parts(const std::string& path, const ViewValue& a, const ViewValue& b, unsigned depth) {
         for (std::size_t i = 0; i != std::max(a.parts(), b.parts()); ++i) {
             const bool is_pair = a.kind() == ShapeKind::pair;
-            const std::string to = is_pair ? joined(path, {path.empty() ? "" : ".", a.part_name(i)}) : joined(path, {"[", std::to_string(i), "]"});
+            const std::string to = is_pair ? joined({path, path.empty() ? "" : ".", a.part_name(i)}) : joined({path, "[", std::to_string(i), "]"});
             const auto in_a = i < a.parts() ? std::optional(a.part(i)) : std::nullopt;
             const auto in_b = i < b.parts() ? std::optional(b.part(i)) : std::nullopt;
             if (!(in_a && in_b ? compare(to, *in_a, *in_b, depth + 1) : differ(to, in_a, in_b))) return false;
@@ -189,7 +172,7 @@ private:
             const bool has_a = in_a != of_a.end();
             const bool has_b = in_b != of_b.end();
             if (!has_a && !has_b) return true;
-            const std::string to = joined(path, {"[", std::to_string(number), "]"});
+            const std::string to = joined({path, "[", std::to_string(number), "]"});
             if (has_a && has_b ? !compare(to, *in_a, *in_b, depth + 1)
                                : !differ(to, has_a ? std::optional(*in_a) : std::nullopt, has_b ? std::optional(*in_b) : std::nullopt))
                 return false;
@@ -210,7 +193,7 @@ private:
         add_identity(identity, is_whole ? element : key, budget, depth + 1);
         return {std::move(identity), key, are_pairs ? element.part(1) : element};
     }
-    static std::string path_to(const std::string& path, const Keyed& element) { return joined(path, {name_of(element.key)}); }
+    static std::string path_to(const std::string& path, const Keyed& element) { return joined({path, name_of(element.key)}); }
 
     /// Bytes that only equal values have in common.
     static void add_identity(std::string& to, const ViewValue& value, inspect::ViewBudget& budget, unsigned depth) {
@@ -267,7 +250,7 @@ private:
 
     bool compare_keys(const std::string& path, const ViewValue& a, const ViewValue& b, unsigned depth) {
         const bool are_pairs = is_map(a.kind());
-        const bool is_whole = has_many_equal_keys(a.kind());
+        const bool is_whole = has_equal_keys(a.kind());
         const auto of_a = [&](const ViewValue& element) { return keyed(element, are_pairs, is_whole, budget_before_, depth); };
         const auto of_b = [&](const ViewValue& element) { return keyed(element, are_pairs, is_whole, budget_after_, depth); };
         const auto compare_values = [&](const Keyed& in_a, const Keyed& in_b) {
@@ -359,7 +342,7 @@ std::vector<std::string> for_each_difference(const std::filesystem::path& before
         };
         const auto a = value_of(heap_before, both.before);
         const auto b = value_of(heap_after, both.after);
-        const auto whole = [&](const std::string& path) { return joined(name, {path.empty() || path.starts_with('[') ? "" : ".", path}); };
+        const auto whole = [&](const std::string& path) { return joined({name, path.empty() || path.starts_with('[') ? "" : ".", path}); };
         const auto under_name = [&](const ViewDifference& difference) {
             goes_on = take({whole(difference.path), difference.before, difference.after});
             return goes_on;

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <charconv>
 #include <compare>
-#include <initializer_list>
 #include <utility>
 
 #include <taiyen/base/error.hpp>
 #include <taiyen/inspect/view.hpp>
 
 #include "base/json.hpp"
+#include "base/text.hpp"
 #include "inspect/view_memory.hpp"
 
 namespace taiyen {
@@ -149,13 +149,6 @@ ViewValue ViewValue::at(std::string_view path) const {
 
 namespace {
 
-/// In place of `+`, of which GCC 12 warns where nothing is wrong (its bug 105651).
-std::string longer(std::string_view begin, std::initializer_list<std::string_view> rest) {
-    std::string text(begin);
-    for (const std::string_view piece : rest) text.append(piece);
-    return text;
-}
-
 /// What a value is compared with.
 struct Comparison {
     enum class Kind { none, number, text, boolean };
@@ -270,13 +263,13 @@ public:
             piece.what == PathPiece::What::name ? here->step(piece.text) : here->step_to(piece.text, piece.what == PathPiece::What::key);
         const std::string text = piece.what == PathPiece::What::key ? JsonWriter().value(std::string_view(piece.text)).text() : piece.text;
         const bool is_name = piece.what == PathPiece::What::name;
-        const std::string written = is_name ? longer(path.empty() ? "" : ".", {text}) : longer("[", {text, "]"});
-        if (to) return visit(*to, longer(path, {written}), step + 1, may_lack, is_choice);
+        const std::string written = is_name ? joined({path.empty() ? "" : ".", text}) : joined({"[", text, "]"});
+        if (to) return visit(*to, joined({path, written}), step + 1, may_lack, is_choice);
         const bool is_misspelt = piece.what == PathPiece::What::name && here->kind() == ShapeKind::structure && !is_choice;
         if (may_lack && !is_misspelt) return true;
         throw Error(
             errc::not_found, here->memory_->file.path(), here->offset_,
-            longer(path.empty() ? "the object" : "'", {path, path.empty() ? "" : "'", " is a ", here->type(), ", which has no '", written, "'"}));
+            joined({path.empty() ? "the object" : "'", path, path.empty() ? "" : "'", " is a ", here->type(), ", which has no '", written, "'"}));
     }
 
 private:
@@ -293,7 +286,7 @@ private:
     bool visit_every(const ViewValue& here, const std::string& path, std::size_t step, bool is_choice) {
         std::size_t number = 0;
         const auto numbered = [&](const ViewValue& element) {
-            return visit(element, longer(path, {"[", std::to_string(number++), "]"}), step + 1, true);
+            return visit(element, joined({path, "[", std::to_string(number++), "]"}), step + 1, true);
         };
         if (here.kind() == ShapeKind::tuple) {
             while (number != here.parts())
@@ -303,7 +296,7 @@ private:
         const bool has_labels = is_map(here.kind()) && inspect::ViewAccess::has_simple_keys(here);
         for (const ViewValue& element : here.elements())
             if (!(has_labels
-                      ? visit(element.part(1), longer(path, {inspect::ViewAccess::label(element.part(0), key_bytes_max)}), step + 1, true, is_choice)
+                      ? visit(element.part(1), joined({path, inspect::ViewAccess::label(element.part(0), key_bytes_max)}), step + 1, true, is_choice)
                       : numbered(element)))
                 return false;
         return true;
@@ -338,7 +331,7 @@ bool ViewValue::is_pattern(std::string_view path) {
 }
 
 std::string inspect::ViewAccess::label(const ViewValue& key, std::uint64_t bytes_max) {
-    if (!key.is_text()) return longer("[", {key.digits(), "]"});
+    if (!key.is_text()) return joined({"[", key.digits(), "]"});
     std::string label = "[\"";
     if (!for_each_piece(key, bytes_max, [&](std::string_view piece) { append_escaped(label, piece, true); })) label += "…";
     return label += "\"]";

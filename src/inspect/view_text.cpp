@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/json.hpp"
+#include "base/text.hpp"
 #include "inspect/view_budget.hpp"
 #include "inspect/view_memory.hpp"
 
@@ -24,17 +25,6 @@ bool write_text(std::ostream& to, const ViewValue& value, std::uint64_t bytes_ma
     });
     to << (is_all ? "\"" : "…\"");
     return is_all;
-}
-
-std::string bracketed(std::string_view text) {
-    std::string all(1, '[');
-    all += text;
-    return all += ']';
-}
-
-bool has_many_equal_keys(ShapeKind map) {
-    return map == ShapeKind::multimap || map == ShapeKind::unordered_multimap || map == ShapeKind::btree_multimap ||
-           map == ShapeKind::ordered_multimap;
 }
 
 class ViewJson {
@@ -133,7 +123,7 @@ private:
         if (!value.has_elements()) return write_opaque(value);
         std::uint64_t number = 0;
         bool is_first = true;
-        const bool is_object = is_map(value.kind()) && !has_many_equal_keys(value.kind()) && inspect::ViewAccess::has_simple_keys(value);
+        const bool is_object = is_map(value.kind()) && !has_equal_keys(value.kind()) && inspect::ViewAccess::has_simple_keys(value);
         to_ << (is_object ? '{' : '[');
         for (const ViewValue& element : value.elements()) {
             separate(is_first, depth);
@@ -224,7 +214,7 @@ private:
         if (depth + 1 >= options_.depth) return;
         for (std::size_t i = 0; i != value.parts(); ++i) {
             const std::string& name = value.part_name(i);
-            write(name.empty() ? bracketed(std::to_string(i)) : name, value.part(i), depth + 1);
+            write(name.empty() ? joined({"[", std::to_string(i), "]"}) : name, value.part(i), depth + 1);
         }
     }
     void write_container(const ViewValue& value, unsigned depth) {
@@ -248,7 +238,7 @@ private:
                 budget_.take(key, depth + 1);
                 write(inspect::ViewAccess::label(key, options_.text_bytes), element.part(1), depth + 1);
             } else {
-                write(bracketed(std::to_string(number)), element, depth + 1);
+                write(joined({"[", std::to_string(number), "]"}), element, depth + 1);
             }
             ++number;
         }

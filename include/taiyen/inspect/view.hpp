@@ -133,7 +133,8 @@ private:
 
 /// The elements of a container, one after the other. Thread rule: as the view.
 class TAIYEN_EXPORT ViewElements {
-public:  /// Of one pass.
+public:
+    /// Of one pass.
     class iterator {
     public:
         using iterator_concept = std::input_iterator_tag;

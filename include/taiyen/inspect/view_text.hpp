@@ -11,6 +11,7 @@
 #include <taiyen/inspect/view.hpp>
 
 namespace taiyen {
+
 /// How much of a value is written.
 struct ViewTextOptions {
     /// How many values lie within each other before `…` stands for what is deeper.

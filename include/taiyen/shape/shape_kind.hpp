@@ -60,4 +60,17 @@ constexpr bool is_map(ShapeKind kind) noexcept {
            kind == ShapeKind::ordered_multimap || kind == ShapeKind::flat_hash_map;
 }
 
+/// Whether the elements of such a container are keys alone.
+constexpr bool is_set(ShapeKind kind) noexcept {
+    return kind == ShapeKind::set || kind == ShapeKind::multiset || kind == ShapeKind::unordered_set || kind == ShapeKind::unordered_multiset ||
+           kind == ShapeKind::btree_set || kind == ShapeKind::btree_multiset || kind == ShapeKind::ordered_set ||
+           kind == ShapeKind::ordered_multiset || kind == ShapeKind::flat_hash_set;
+}
+
+/// Whether several elements of such a map may have equal keys.
+constexpr bool has_equal_keys(ShapeKind map) noexcept {
+    return map == ShapeKind::multimap || map == ShapeKind::unordered_multimap || map == ShapeKind::btree_multimap ||
+           map == ShapeKind::ordered_multimap;
+}
+
 }  // namespace taiyen

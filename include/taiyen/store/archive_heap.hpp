@@ -84,7 +84,7 @@ public:
     template <class T>
     T* find(std::string_view name);
     /// Takes the layout of what lies inside, and the keys, for what the program says they are: after a rebuild that changed nothing that matters.
-    /// Durability: with the next save, transaction or UndoScope.
+    /// Durability: with the next save, transaction or UndoScope that changes something.
     template <class T>
     T* find(std::string_view name, accept_layout_t);
     /// The same, to look at.

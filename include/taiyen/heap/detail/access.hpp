@@ -85,7 +85,7 @@ TAIYEN_EXPORT void check_made(const HeapCore& core, ObjectBytes object, std::str
 TAIYEN_EXPORT bool remove_named(HeapCore& core, std::string_view name);
 /// Compares the fingerprint that a named object has with the one that is asked for, which are not the same text. Throws: Error{type_mismatch} naming the heap's file, both types and the remedy.
 TAIYEN_EXPORT void check_type(const HeapCore& core, std::string_view name, std::string_view stored, std::string_view asked);
-/// The same; a fingerprint that says nothing of what lies inside is replaced, and with `accept` one that says something else. Durability: with the next save or transaction, or the next UndoScope.
+/// The same; a fingerprint that says nothing of what lies inside is replaced, and with `accept` one that says something else. Durability: with the next save, transaction or UndoScope that changes something.
 TAIYEN_EXPORT void settle_type(HeapCore& core, std::string_view name, std::string_view stored, std::string_view asked, bool accept);
 /// The type with that fingerprint has this shape; the heap keeps it if it has none that says as much. Durability: as settle_type. Complexity: a look at two words, but for the first time for each type and open heap.
 TAIYEN_EXPORT void settle_shape(HeapCore& core, shape::TypeShape& type, std::string_view fingerprint);
