@@ -35,14 +35,14 @@ usage: ./bootstrap.sh COMMAND [--full]
 Needs Debian 12 (or a system with the same packages installed). Installing needs root or sudo; where everything is installed already neither
 they nor the network are needed. Everything is built below build/; a second run only does what has changed.
 
-environment: JOBS (parallel jobs, default: processors), FUZZ_SECONDS (for each fuzz target, default: 60; 0: the fuzzers are not built),
+environment: JOBS (parallel jobs, default: processors), FUZZ_SECONDS (for each fuzz target, default: 40; 0: the fuzzers are not built),
 TAIYEN_RUN_SEED (what random tests begin with; default: a checksum of the sources, so that a run can be repeated), TAIYEN_NATS_SERVER (a nats-server of
 version 2.11 or newer for the tests against one and the demo; default: from PATH, else installed below build/nats)
 TEXT
 }
 
 jobs=${JOBS:-$(nproc)}
-fuzz_seconds=${FUZZ_SECONDS:-60}
+fuzz_seconds=${FUZZ_SECONDS:-40}
 command=${1:---help}
 full=0
 if [ "${2:-}" = --full ]; then
@@ -323,7 +323,7 @@ case $command in
         configure release -DTAIYEN_BUILD_EXAMPLES=$examples -DTAIYEN_UNITY_PROGRAMS=ON -DTAIYEN_POSITION_INDEPENDENT=ON
         build release
         # A fifth of a whole run: 3.2 million crash states, of which 1.09 million different disks (half of them of recoveries) are recovered and checked; 20,000 faults.
-        TAIYEN_CRASH_BUDGET=${TAIYEN_CRASH_BUDGET:-0.2} run_tests release
+        TAIYEN_CRASH_BUDGET=${TAIYEN_CRASH_BUDGET:-0.14} run_tests release
         address_and_undefined
         if grep -rq --include='*.cpp' 'label("threads")' tests; then
             thread_sanitizer_wrap

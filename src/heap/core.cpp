@@ -4,6 +4,8 @@
 #include <array>
 #include <exception>
 #include <mutex>
+#include <ranges>
+#include <span>
 #include <vector>
 
 #include <taiyen/base/check.hpp>
@@ -309,6 +311,47 @@ static std::string_view wanted_shape(const Engine& engine, shape::TypeShape& typ
     }
 }
 
+/// How the shape that the heap has of the type of that fingerprint differs from the program's; nothing where one of them can't be read. Under the engine's lock.
+static std::vector<ShapeChange> changes_of(const Engine& engine, std::string_view stored, shape::TypeShape& type) {
+    try {
+        const auto text = engine.shape_of(stored);
+        const std::string& own = shape::encoded(type);
+        if (!text || *text == own) return {};
+        const Shape before = Shape::decode(std::as_bytes(std::span(*text)));
+        const Shape after = Shape::decode(std::as_bytes(std::span(own)));
+        if (before.nodes.front().kind != after.nodes.front().kind) return {};  // names say so
+        return changes(before, after);
+    } catch (const Error&) {
+        return {};
+    }
+}
+
+/// ": this; that; and 3 more"
+static std::string told(const std::vector<ShapeChange>& changes) {
+    constexpr std::size_t told_max = 6;
+    std::string text;
+    for (const ShapeChange& change : changes | std::views::take(told_max)) text += (text.empty() ? ": " : "; ") + change.text;
+    if (changes.size() > told_max) text += "; and " + std::to_string(changes.size() - told_max) + " more";
+    return text;
+}
+
+[[noreturn]] static void throw_contradiction(const HeapCore& core, std::string_view name, std::string_view fingerprint,
+                                             const std::vector<ShapeChange>& changes) {
+    throw Error(errc::type_mismatch, core.path(),
+                "object '" + std::string(name) + "' was stored by a program to which the bytes of " + readable_type(fingerprint) +
+                    " meant something else" + told(changes) +
+                    "; use the type it was stored with, or, if you know that the bytes are right, find<T>(name, taiyen::accept_layout)");
+}
+
+/// An object of the type that is to be constructed may be there from a program that meant something else by the same bytes. Under the engine's lock.
+static void refuse_contradiction(const HeapCore& core, shape::TypeShape& type, std::string_view fingerprint) {
+    if (core.type_notes().is_shape_noted(fingerprint)) return;
+    const std::vector<ShapeChange> changes = changes_of(core.engine(), fingerprint, type);
+    if (std::ranges::none_of(changes, &ShapeChange::is_certain)) return;
+    for (const Root& root : core.engine().roots())
+        if (root.fingerprint == fingerprint) throw_contradiction(core, root.name, fingerprint, changes);
+}
+
 void add_named(HeapCore& core, std::string_view name, const NamedObject& object, shape::TypeShape* type) {
     core.check_changeable();
     const auto lock = core.lock_engine();
@@ -319,8 +362,9 @@ void add_named(HeapCore& core, std::string_view name, const NamedObject& object,
     const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(object.object) - core.ranges().durable;
     const std::uint32_t number = type == nullptr ? 0 : number_of(*type);
     const bool is_kept = type == nullptr || core.type_notes().is_shape_kept(number, core.engine().outside_changes());
-    core.engine().add_root({std::string(name), object.fingerprint, HeapOffset{offset}, object.bytes, object.count},
-                           is_kept ? std::string_view() : wanted_shape(core.engine(), *type, object.fingerprint));
+    const std::string_view wanted = is_kept ? std::string_view() : wanted_shape(core.engine(), *type, object.fingerprint);
+    if (!wanted.empty()) refuse_contradiction(core, *type, object.fingerprint);
+    core.engine().add_root({std::string(name), object.fingerprint, HeapOffset{offset}, object.bytes, object.count}, wanted);
     if (!is_kept) core.type_notes().set_shape_kept(number, core.engine().outside_changes());
 }
 
@@ -338,29 +382,49 @@ TypeMatch match_types(std::string_view stored, std::string_view asked) noexcept 
     return stored_end == stored.size() || asked_end == asked.size() ? TypeMatch::unsaid : TypeMatch::inside;
 }
 
-void check_type(const HeapCore& core, std::string_view name, std::string_view stored, std::string_view asked) {
+void check_type(const HeapCore& core, std::string_view name, std::string_view stored, std::string_view asked, shape::TypeShape& type) {
     const TypeMatch match = match_types(stored, asked);
     if (match == TypeMatch::same || match == TypeMatch::unsaid || (match == TypeMatch::inside && core.type_notes().is_noted(name, asked))) return;
     const std::string object = "object '" + std::string(name) + "' was constructed as " + readable_type(stored);
+    const std::string differences = [&] {
+        const auto lock = core.lock_engine();
+        return told(changes_of(core.engine(), stored, type));
+    }();
     if (match == TypeMatch::inside)
         throw Error(
             errc::type_mismatch, core.path(),
             object + ", in which something had another size, alignment or version than in what is asked for (" +
-                std::string(asked.substr(asked.find(inside_mark) + 2)) +
-                "); use the types it was constructed with, or, if you know that the bytes are still right, find<T>(name, taiyen::accept_layout)");
-    throw Error(
-        errc::type_mismatch, core.path(),
-        object + " but is asked for as " + readable_type(asked) + "; use the type it was constructed with, or destroy it with that type first");
+                std::string(asked.substr(asked.find(inside_mark) + 2)) + ")" + differences +
+                "; use the types it was constructed with, or, if you know that the bytes are still right, find<T>(name, taiyen::accept_layout)");
+    throw Error(errc::type_mismatch, core.path(),
+                object + " but is asked for as " + readable_type(asked) + differences +
+                    "; use the type it was constructed with, or destroy it with that type first");
 }
 
-void settle_type(HeapCore& core, std::string_view name, std::string_view stored, std::string_view asked, bool accept) {
+void settle_type(HeapCore& core, std::string_view name, std::string_view stored, std::string_view asked, shape::TypeShape& type, bool accept) {
     const TypeMatch match = match_types(stored, asked);
-    if (!accept || match != TypeMatch::inside) check_type(core, name, stored, asked);
+    if (!accept || match != TypeMatch::inside) check_type(core, name, stored, asked, type);
     if (match == TypeMatch::inside ? accept : match == TypeMatch::unsaid && asked.size() > stored.size()) core.note_type(name, asked);
 }
 
 /// The type's first time in this heap.
-[[gnu::noinline]] static void look_at_shape(HeapCore& core, shape::TypeShape& type, std::string_view fingerprint) {
+[[gnu::noinline]] static void compare_shape(const HeapCore& core, std::string_view name, shape::TypeShape& type, std::string_view fingerprint) {
+    if (!core.type_notes().is_shape_noted(fingerprint)) {
+        const auto lock = core.lock_engine();
+        const std::vector<ShapeChange> changes = changes_of(core.engine(), fingerprint, type);
+        if (std::ranges::any_of(changes, &ShapeChange::is_certain)) throw_contradiction(core, name, fingerprint, changes);
+    }
+    core.type_notes().set_shape_checked(number_of(type));
+}
+
+void check_shape(const HeapCore& core, std::string_view name, shape::TypeShape& type, std::string_view fingerprint) {
+    if (!core.type_notes().is_shape_checked(type.number.load(std::memory_order_relaxed))) [[unlikely]]
+        compare_shape(core, name, type, fingerprint);
+}
+
+[[gnu::noinline]] static void look_at_shape(HeapCore& core, std::string_view name, shape::TypeShape& type, std::string_view fingerprint,
+                                            bool accept) {
+    if (!accept) compare_shape(core, name, type, fingerprint);
     const std::string_view wanted = [&] {
         const auto lock = core.lock_engine();
         return wanted_shape(core.engine(), type, fingerprint);
@@ -369,9 +433,9 @@ void settle_type(HeapCore& core, std::string_view name, std::string_view stored,
     core.type_notes().set_shape_settled(number_of(type));
 }
 
-void settle_shape(HeapCore& core, shape::TypeShape& type, std::string_view fingerprint) {
+void settle_shape(HeapCore& core, std::string_view name, shape::TypeShape& type, std::string_view fingerprint, bool accept) {
     if (!core.type_notes().is_shape_settled(type.number.load(std::memory_order_relaxed))) [[unlikely]]
-        look_at_shape(core, type, fingerprint);
+        look_at_shape(core, name, type, fingerprint, accept);
 }
 
 bool was_looked_at(const HeapCore& core, std::string_view name) { return core.type_notes().was_looked_at(name); }

@@ -27,6 +27,11 @@ bool TypeNotes::is_noted(std::string_view name, std::string_view fingerprint) co
     return found != fingerprints_.end() && found->second == fingerprint;
 }
 
+bool TypeNotes::is_shape_noted(std::string_view fingerprint) const {
+    const std::lock_guard lock(mutex_);
+    return shapes_.contains(fingerprint);
+}
+
 void TypeNotes::write_waiting(Engine& engine) noexcept {
     const std::lock_guard lock(mutex_);
     waiting_.store(false, std::memory_order_relaxed);

@@ -25,11 +25,12 @@ public:
     bool is_noted(std::string_view name, std::string_view fingerprint) const;
     /// The shape of the type with that fingerprint is to become this one, unless the heap has one that says as much by then.
     void note_shape(std::string_view fingerprint, std::string_view encoded);
-    /// Whether the shape of the type of that number, from 1 on, was looked at since the heap was opened. Of types that share a place, as those of more than 1,024 do, the last one counts.
-    bool is_shape_settled(std::uint32_t type) const noexcept {
-        return type != 0 && settled_shapes_[type % settled_shapes_.size()].load(std::memory_order_relaxed) == type;
-    }
-    void set_shape_settled(std::uint32_t type) noexcept { settled_shapes_[type % settled_shapes_.size()].store(type, std::memory_order_relaxed); }
+    bool is_shape_noted(std::string_view fingerprint) const;
+    /// Whether the shape of the type of that number, from 1 on, was compared since the heap was opened, and whether it was noted then, if it was wanted. Of types that share a place, as those of more than 1,024 do, the last one counts.
+    bool is_shape_checked(std::uint32_t type) const noexcept { return type != 0 && looked_at(type).load(std::memory_order_relaxed) / 2 == type; }
+    bool is_shape_settled(std::uint32_t type) const noexcept { return type != 0 && looked_at(type).load(std::memory_order_relaxed) == 2 * type + 1; }
+    void set_shape_checked(std::uint32_t type) noexcept { looked_at(type).store(2 * type, std::memory_order_relaxed); }
+    void set_shape_settled(std::uint32_t type) noexcept { looked_at(type).store(2 * type + 1, std::memory_order_relaxed); }
     bool are_waiting() const noexcept { return waiting_.load(std::memory_order_acquire); }
     /// What it was written with is taken back, so it is to be written again.
     void wait_again() noexcept {
@@ -61,13 +62,15 @@ public:
 
 private:
     void write_waiting(Engine& engine) noexcept;
+    std::atomic<std::uint32_t>& looked_at(std::uint32_t type) noexcept { return shapes_looked_at_[type % shapes_looked_at_.size()]; }
+    const std::atomic<std::uint32_t>& looked_at(std::uint32_t type) const noexcept { return shapes_looked_at_[type % shapes_looked_at_.size()]; }
 
     mutable std::mutex mutex_;
     std::map<std::string, std::string, std::less<>> fingerprints_;
     std::map<std::string, std::string, std::less<>> shapes_;
     std::set<std::string, std::less<>> looked_at_;
     std::atomic<bool> waiting_ = false;
-    std::array<std::atomic<std::uint32_t>, 1024> settled_shapes_{};
+    std::array<std::atomic<std::uint32_t>, 1024> shapes_looked_at_{};  ///< twice the number of the type, and 1 if it is settled
     struct Kept {
         std::uint32_t type = 0;  ///< 0: none
         std::uint64_t outside_changes = 0;

@@ -210,42 +210,6 @@ void check_nesting(const Shape& shape) {
 
 }  // namespace
 
-namespace {
-
-/// Whether they tell of one place that something else lies there.
-bool contradict(const Shape& one, const Shape& other) {
-    using Pair = std::pair<std::uint32_t, std::uint32_t>;
-    std::set<Pair> seen{{0, 0}};
-    std::vector<Pair> waiting{{0, 0}};
-    const auto compare = [&](const ShapePart& left, const ShapePart& right) {
-        if (const Pair both{left.node, right.node}; seen.insert(both).second) waiting.push_back(both);
-    };
-    while (!waiting.empty()) {
-        const auto [left, right] = waiting.back();
-        waiting.pop_back();
-        const ShapeNode& a = one.nodes[left];
-        const ShapeNode& b = other.nodes[right];
-        if (a.bytes != 0 && b.bytes != 0 && a.bytes != b.bytes) return true;
-        if (a.kind == ShapeKind::opaque || b.kind == ShapeKind::opaque) continue;
-        if (a.kind != b.kind || a.count != b.count || a.distances != b.distances || a.keeps_hashes != b.keeps_hashes) return true;
-        if (a.kind != ShapeKind::structure) {
-            if (!std::ranges::equal(a.parts, b.parts, {}, &ShapePart::offset, &ShapePart::offset)) return true;
-            for (std::size_t i = 0; i < a.parts.size(); ++i) compare(a.parts[i], b.parts[i]);
-            continue;
-        }
-        // Not all fields are named everywhere, and empty ones lie where others do.
-        for (const ShapePart& part : b.parts) {
-            const auto same = std::ranges::find(a.parts, part.offset, &ShapePart::offset);
-            if (same != a.parts.end() && std::ranges::count(a.parts, part.offset, &ShapePart::offset) == 1 &&
-                std::ranges::count(b.parts, part.offset, &ShapePart::offset) == 1)
-                compare(*same, part);
-        }
-    }
-    return false;
-}
-
-}  // namespace
-
 std::string encode(const Shape& shape) {
     std::string text(sizeof(EncodedHead), '\0');
     for (const ShapeNode& node : shape.nodes) {

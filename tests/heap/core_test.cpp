@@ -8,6 +8,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <taiyen/shape/detail/builder.hpp>
+
 #include "heap/foreign_pointers.hpp"
 #include "heap/memory_core.hpp"
 #include "heap/scratch.hpp"
@@ -131,7 +133,9 @@ BOOST_AUTO_TEST_CASE(names_lead_to_objects_and_are_taken_once) {
         return has_code(e, errc::name_taken) && std::string(e.what()).find("memory.tyn: ") == 0 &&
                std::string(e.what()).find("'index'") != std::string::npos;
     });
-    BOOST_CHECK_EXCEPTION(heap::check_type(core, "index", "i 4", "St4pairIiiE 8"), Error, [](const Error& e) {
+    const std::string unknown;
+    shape::TypeShape type{nullptr, &unknown};
+    BOOST_CHECK_EXCEPTION(heap::check_type(core, "index", "i 4", "St4pairIiiE 8", type), Error, [](const Error& e) {
         const std::string text = e.what();
         return has_code(e, errc::type_mismatch) && text.find("constructed as int (4)") != std::string::npos &&
                text.find("std::pair<int, int> (8)") != std::string::npos;

@@ -416,10 +416,10 @@ BOOST_AUTO_TEST_CASE(a_shape_is_replaced_by_one_that_says_more_and_by_no_other) 
     });
     const std::string fingerprint = stl::fingerprint<Parts>();
     ArchiveHeap(create_only, path, small()).snapshot();
-    const auto open_with = [&](const std::string& shape) {
+    const auto open_with = [&](const std::string& shape, bool accept = false) {
         ArchiveHeap heap(open_only, path, small());
         shape::TypeShape type{nullptr, &shape};
-        heap::settle_shape(*heap.core(), type, fingerprint);
+        heap::settle_shape(*heap.core(), "parts", type, fingerprint, accept);
         heap.make<int>();
         heap.snapshot();
         return *heap.core()->engine().shape_of(fingerprint);
@@ -435,7 +435,9 @@ BOOST_AUTO_TEST_CASE(a_shape_is_replaced_by_one_that_says_more_and_by_no_other) 
         const std::uint32_t told = builder.enter("P4Told", ShapeKind::structure, 4, 4).node;
         builder.part(told, "other", 0, builder.enter("Pf", ShapeKind::floating_point, 4, 4).node);
     });
-    BOOST_TEST((open_with(other) == other));
+    BOOST_TEST(test::throws(errc::type_mismatch, [&] { open_with(other); }));
+    BOOST_TEST((open_with(less) == more));
+    BOOST_TEST((open_with(other, true) == other));
     BOOST_TEST((open_with(less) == other));
 
     // What a newer library wrote stays.

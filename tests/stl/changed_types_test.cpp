@@ -1,8 +1,13 @@
 // What a heap knows of its objects' types, after the program was rebuilt: fingerprints of older heaps, of other layouts, and when they are replaced.
 #include <boost/test/unit_test.hpp>
 
+#include <cstdint>
+#include <string>
+#include <utility>
+
 #include <taiyen/stl/containers.hpp>
 #include <taiyen/stl/named.hpp>
+#include <taiyen/stl/shape_of.hpp>
 #include <taiyen/store/snapshot_heap.hpp>
 #include <taiyen/txn/read_lock.hpp>
 #include <taiyen/txn/transaction.hpp>
@@ -12,6 +17,7 @@
 
 #include "heap/core.hpp"
 #include "scratch_directory.hpp"
+#include "shape/encoding.hpp"
 #include "throws.hpp"
 
 using namespace taiyen;
@@ -183,6 +189,92 @@ BOOST_AUTO_TEST_CASE(a_name_that_leads_to_another_object_by_then_keeps_its_own_f
     heap.snapshot();
     BOOST_TEST(stored(heap) == stl::fingerprint<int>());
     BOOST_TEST(*heap.find<int>("numbers") == 7);
+}
+
+namespace before {
+struct Item {
+    std::int32_t count;
+    std::int32_t weight;
+};
+}  // namespace before
+namespace after {
+struct Item {
+    std::int32_t count;
+    double weight;
+    taiyen::string name;
+};
+}  // namespace after
+
+/// What the action says, which has to fail for its types.
+template <class F>
+std::string mismatch_of(F&& action) {
+    try {
+        action();
+    } catch (const Error& error) {
+        BOOST_TEST((error.code() == errc::type_mismatch));
+        return error.what();
+    }
+    BOOST_ERROR("nothing was thrown");
+    return {};
+}
+
+BOOST_AUTO_TEST_CASE(another_type_is_refused_field_by_field) {
+    const ScratchDirectory directory;
+    ArchiveHeap heap(create_only, directory / "a.tyn");
+    heap.construct<taiyen::vector<before::Item>>("items");
+    const std::string text = mismatch_of([&] { heap.find<taiyen::vector<after::Item>>("items"); });
+    BOOST_TEST(text.find("aligned to 8, cxx11): changed_types::after::Item.name (string) is new; changed_types::after::Item took 8 bytes, takes 48; "
+                         "changed_types::after::Item.weight was int32_t, is double; use the type") != std::string::npos,
+               text);
+    BOOST_TEST(mismatch_of([&] { std::as_const(heap).find<taiyen::vector<after::Item>>("items"); }) == text);
+    BOOST_TEST(mismatch_of([&] { heap.find<int>("items"); }).find("cxx11); use the type") != std::string::npos);
+}
+
+/// As another program's: the same type by its name and its size, with two fields that have changed places.
+BOOST_AUTO_TEST_CASE(the_same_bytes_that_meant_something_else_are_refused_until_the_program_says_that_they_are_right) {
+    const ScratchDirectory directory;
+    const std::string path = directory / "a.tyn";
+    using before::Item;
+    const std::string fingerprint = stl::fingerprint<Item>();
+    Shape other = shape_of<Item>();
+    std::swap(other.nodes[0].parts[0].name, other.nodes[0].parts[1].name);
+    {
+        ArchiveHeap heap(create_only, path);
+        heap.construct<Item>("item", 1, 2);
+        heap.construct<Item>("another", 3, 4);
+        heap.core()->engine().set_shape(fingerprint, shape::encode(other));
+        heap.snapshot();
+    }
+    const auto is_told = [](const std::string& text, const std::string& name) {
+        return text.find("object '" + name + "' was stored by a program to which the bytes of changed_types::before::Item") != std::string::npos &&
+               text.find("Item.weight lay at byte 0, lies at 4; ") != std::string::npos;
+    };
+    {
+        const ArchiveHeap heap(open_read_only, path);
+        for (int i = 0; i < 2; ++i) BOOST_TEST(is_told(mismatch_of([&] { heap.find<Item>("item"); }), "item"));
+    }
+    {
+        ArchiveHeap heap(open_only, path);
+        for (int i = 0; i < 2; ++i) BOOST_TEST(is_told(mismatch_of([&] { heap.find<Item>("item"); }), "item"));
+        BOOST_TEST(is_told(mismatch_of([&] { heap.destroy<Item>("item"); }), "item"));
+        BOOST_TEST(is_told(mismatch_of([&] { heap.construct<Item>("third", 5, 6); }), "another"));
+        BOOST_TEST(heap.find<Item>("item", accept_layout)->count == 1);
+        BOOST_TEST(heap.find<Item>("another")->count == 3);  // it is said of the type
+        BOOST_TEST(std::as_const(heap).find<Item>("another")->count == 3);
+        heap.construct<Item>("third", 5, 6);
+        heap.snapshot();
+    }
+    {
+        ArchiveHeap heap(open_only, path);
+        BOOST_TEST(heap.find<Item>("third")->weight == 6);
+        for (const char* const name : {"item", "another", "third"}) BOOST_TEST(heap.destroy<Item>(name));
+        heap.core()->engine().set_shape(fingerprint, shape::encode(other));
+        heap.snapshot();
+    }
+    ArchiveHeap heap(open_only, path);  // where no object is left, nothing is taken for something else
+    heap.construct<Item>("item", 1, 2);
+    heap.snapshot();
+    BOOST_TEST((*heap.core()->engine().shape_of(fingerprint) == shape::encode(shape_of<Item>())));
 }
 
 BOOST_AUTO_TEST_CASE(fingerprints_match_by_what_both_of_them_tell) {

@@ -111,7 +111,9 @@ T* find(const heap::HeapCore& core, std::string_view name) {
     check_object<T>();
     const auto found = heap::find_named(core, name);
     if (!found) return nullptr;
-    if (const std::string asked = fingerprint<T>(); found->fingerprint != asked) heap::check_type(core, name, found->fingerprint, asked);
+    const std::string asked = fingerprint<T>();
+    if (found->fingerprint != asked) heap::check_type(core, name, found->fingerprint, asked, type_shape<T>);
+    heap::check_shape(core, name, type_shape<T>, asked);
     auto* const object = static_cast<T*>(found->object);
     check_keys(core, name, *object);
     return object;
@@ -124,8 +126,8 @@ T* find(heap::HeapCore& core, std::string_view name, bool accept = false) {
     const auto found = heap::find_named(core, name);
     if (!found) return nullptr;
     const std::string asked = fingerprint<T>();
-    if (found->fingerprint != asked) heap::settle_type(core, name, found->fingerprint, asked, accept);
-    heap::settle_shape(core, type_shape<T>, asked);
+    if (found->fingerprint != asked) heap::settle_type(core, name, found->fingerprint, asked, type_shape<T>, accept);
+    heap::settle_shape(core, name, type_shape<T>, asked, accept);
     auto* const object = static_cast<T*>(found->object);
     if (!accept) check_keys(core, name, *object);
     return object;

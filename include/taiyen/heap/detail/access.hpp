@@ -83,12 +83,16 @@ struct ObjectBytes {
 /// memory, stacks) in a heap that outlives the process; with ForeignPointers::report the handler is told instead. Words that stand in one of `sources` don't count, since bytes that were never set are copied, too.
 TAIYEN_EXPORT void check_made(const HeapCore& core, ObjectBytes object, std::string_view name, std::span<const ObjectBytes> sources);
 TAIYEN_EXPORT bool remove_named(HeapCore& core, std::string_view name);
-/// Compares the fingerprint that a named object has with the one that is asked for, which are not the same text. Throws: Error{type_mismatch} naming the heap's file, both types and the remedy.
-TAIYEN_EXPORT void check_type(const HeapCore& core, std::string_view name, std::string_view stored, std::string_view asked);
+/// Compares the fingerprint that a named object has with the one that is asked for, which are not the same text. Throws: Error{type_mismatch} naming the heap's file, both types, how they differ field by field, and the remedy.
+TAIYEN_EXPORT void check_type(const HeapCore& core, std::string_view name, std::string_view stored, std::string_view asked, shape::TypeShape& type);
 /// The same; a fingerprint that says nothing of what lies inside is replaced, and with `accept` one that says something else. Durability: with the next save, transaction or UndoScope that changes something.
-TAIYEN_EXPORT void settle_type(HeapCore& core, std::string_view name, std::string_view stored, std::string_view asked, bool accept);
-/// The type with that fingerprint has this shape; the heap keeps it if it has none that says as much. Durability: as settle_type. Complexity: a look at two words, but for the first time for each type and open heap.
-TAIYEN_EXPORT void settle_shape(HeapCore& core, shape::TypeShape& type, std::string_view fingerprint);
+TAIYEN_EXPORT void settle_type(HeapCore& core, std::string_view name, std::string_view stored, std::string_view asked, shape::TypeShape& type,
+                               bool accept);
+/// Compares the shape that the heap has of the type of that fingerprint. Throws: Error{type_mismatch}: by it the same bytes mean something else, as where two fields have changed places, naming all that differs.
+/// Complexity: a look at two words, but for the first time for each type and open heap.
+TAIYEN_EXPORT void check_shape(const HeapCore& core, std::string_view name, shape::TypeShape& type, std::string_view fingerprint);
+/// The same; the heap keeps the shape if it has none that says as much, and with `accept` in place of any other. Durability: as settle_type.
+TAIYEN_EXPORT void settle_shape(HeapCore& core, std::string_view name, shape::TypeShape& type, std::string_view fingerprint, bool accept);
 /// Whether a key of the container of that name was looked for since the heap was opened.
 TAIYEN_EXPORT bool was_looked_at(const HeapCore& core, std::string_view name);
 TAIYEN_EXPORT void set_looked_at(const HeapCore& core, std::string_view name);
