@@ -125,6 +125,12 @@ void LoggedRecorder::open_run(std::uint64_t first_line, std::uint64_t count) noe
     line_count_ += count;
 }
 
+bool LoggedRecorder::has_changed() const {
+    return std::ranges::any_of(std::span<const Run>(runs_.as<Run>(), run_count_), [&](const Run& run) {
+        return std::memcmp(lines_.as<Line>() + run.slot(), reinterpret_cast<const Line*>(span()) + run.first_line, run.count() * line_bytes) != 0;
+    });
+}
+
 void LoggedRecorder::cut(ChangeSet& out) {
     const ByteCount size = out.size();
     try {

@@ -41,6 +41,8 @@ public:
         return offset_of(page).value < mapped_ && opened_.as<std::uint64_t>()[page.value] != 0;
     }
     bool certainly_unchanged() const override { return run_count_ == 0; }
+    /// Complexity: linear in the lines that were announced.
+    bool has_changed() const override;
     /// The lines that are kept.
     void add_written(WrittenRanges& ranges) const override;
     void restore() noexcept override;

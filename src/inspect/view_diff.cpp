@@ -24,8 +24,6 @@ namespace {
 
 using inspect::ViewAccess;
 
-/// How deep values may lie within each other.
-constexpr unsigned depth_max = 1000;
 constexpr std::uint64_t name_bytes_max = 200;
 constexpr std::size_t unknown_max = 100;
 
@@ -71,6 +69,14 @@ bool have_same_text(const ViewValue& a, const ViewValue& b) {
     return of_a.bytes == of_b.bytes && of_a.width == of_b.width && have_same_bytes(a, of_a.offset, b, of_b.offset, of_a.bytes);
 }
 
+/// Of a long double ten bytes count, the others are anything.
+std::uint64_t float_bytes(const ViewValue& value) { return value.bytes() == 16 ? 10 : value.bytes(); }
+
+bool has_no_order(ShapeKind kind) {
+    return (kind >= ShapeKind::unordered_map && kind <= ShapeKind::unordered_multiset) || kind == ShapeKind::flat_hash_map ||
+           kind == ShapeKind::flat_hash_set;
+}
+
 bool lead_to_the_same(const ViewValue& a, const ViewValue& b) {
     const auto out_of_a = a.outside();
     const auto out_of_b = b.outside();
@@ -87,7 +93,7 @@ public:
         : budget_before_(before), budget_after_(after), take_(take) {}
 
     bool compare(const std::string& path, const ViewValue& a, const ViewValue& b, unsigned depth) {
-        if (depth > depth_max) ViewAccess::memory(a).throw_corrupt(a.offset(), "values lie deeper within each other than 1,000");
+        if (depth > inspect::view_depth_max) ViewAccess::memory(a).throw_corrupt(a.offset(), "values lie deeper within each other than 1,000");
         budget_before_.take(a, depth);
         budget_after_.take(b, depth);
         const ShapeKind kind = a.kind();
@@ -97,9 +103,11 @@ public:
             case ShapeKind::boolean:
             case ShapeKind::signed_integer:
             case ShapeKind::unsigned_integer:
-            case ShapeKind::floating_point:
             case ShapeKind::character:
             case ShapeKind::enumeration: return a.digits() == b.digits() || differ(path, a, b);
+            case ShapeKind::floating_point:
+                return (a.bytes() == b.bytes() ? have_same_bytes(a, a.offset(), b, b.offset(), float_bytes(a)) : a.digits() == b.digits()) ||
+                       differ(path, a, b);
             case ShapeKind::pointer: return lead_to_the_same(a, b) || differ(path, a, b);
             case ShapeKind::structure: return compare_fields(path, a, b, depth);
             case ShapeKind::pair:
@@ -109,7 +117,7 @@ public:
             default: break;
         }
         if (!a.has_elements() || !b.has_elements()) {
-            if (kind != ShapeKind::opaque && unknown_.size() < unknown_max) unknown_.push_back(path);
+            note_unknown(path, a);
             return (a.bytes() == b.bytes() && have_same_bytes(a, a.offset(), b, b.offset(), a.bytes())) || differ(path, a, b);
         }
         return is_map(kind) || is_set(kind) ? compare_keys(path, a, b, depth) : compare_rows(path, a, b, depth);
@@ -119,6 +127,11 @@ public:
     std::vector<std::string> take_unknown() { return std::move(unknown_); }
 
 private:
+    /// What is opaque may be a class that holds pointers.
+    void note_unknown(const std::string& path, const ViewValue& value) {
+        const bool holds_all = value.kind() == ShapeKind::opaque && value.bytes() < sizeof(void*);
+        if (!holds_all && unknown_.size() < unknown_max && (unknown_.empty() || unknown_.back() != path)) unknown_.push_back(path);
+    }
     bool differ(const std::string& path, const std::optional<ViewValue>& a, const std::optional<ViewValue>& b) { return take_({path, a, b}); }
 
     bool compare_held(const std::string& path, const ViewValue& a, const ViewValue& b, unsigned depth) {
@@ -187,17 +200,21 @@ private:
         ViewValue key;
         ViewValue value;  ///< of a set, the element
     };
-    static Keyed keyed(const ViewValue& element, bool are_pairs, bool is_whole, inspect::ViewBudget& budget, unsigned depth) {
+    Keyed keyed(const std::string& path, const ViewValue& element, bool are_pairs, bool is_whole, inspect::ViewBudget& budget, unsigned depth) {
         const ViewValue key = are_pairs ? element.part(0) : element;
         std::string identity;
-        add_identity(identity, is_whole ? element : key, budget, depth + 1);
+        add_identity(identity, path, is_whole ? element : key, budget, depth + 1);
         return {std::move(identity), key, are_pairs ? element.part(1) : element};
     }
     static std::string path_to(const std::string& path, const Keyed& element) { return joined({path, name_of(element.key)}); }
 
     /// Bytes that only equal values have in common.
-    static void add_identity(std::string& to, const ViewValue& value, inspect::ViewBudget& budget, unsigned depth) {
-        if (depth > depth_max) ViewAccess::memory(value).throw_corrupt(value.offset(), "values lie deeper within each other than 1,000");
+    void add_identity(std::string& to, const std::string& path, const ViewValue& value, inspect::ViewBudget& budget, unsigned depth) {
+        if (depth > inspect::view_depth_max)
+            ViewAccess::memory(value).throw_corrupt(value.offset(), "values lie deeper within each other than 1,000");
+        // A bit becomes three bytes, and no more becomes of anything else.
+        if (to.size() / 32 > ViewAccess::memory(value).end())
+            ViewAccess::memory(value).throw_corrupt(value.offset(), "a key is larger than the heap");
         budget.take(value, depth);
         const auto add_number = [&](std::uint64_t number) { to.append(reinterpret_cast<const char*>(&number), sizeof number); };
         const auto add_bytes = [&](std::uint64_t offset, std::uint64_t bytes) {
@@ -215,9 +232,9 @@ private:
             case ShapeKind::boolean:
             case ShapeKind::signed_integer:
             case ShapeKind::unsigned_integer:
-            case ShapeKind::floating_point:
             case ShapeKind::character:
             case ShapeKind::enumeration: to.append(value.digits()).push_back('\0'); return;
+            case ShapeKind::floating_point: return add_bytes(value.offset(), float_bytes(value));
             case ShapeKind::pointer: {
                 const auto outside = value.outside();
                 const auto target = outside ? std::nullopt : value.target();
@@ -228,31 +245,44 @@ private:
             case ShapeKind::variant: {
                 const auto held = value.target();
                 add_number(!held ? 0 : value.kind() == ShapeKind::variant ? 1 + *value.alternative() : 1);
-                if (held) add_identity(to, *held, budget, depth + 1);
+                if (held) add_identity(to, path, *held, budget, depth + 1);
                 return;
             }
             case ShapeKind::structure:
             case ShapeKind::pair:
             case ShapeKind::tuple:
                 add_number(value.parts());
-                for (std::size_t i = 0; i != value.parts(); ++i) add_identity(to, value.part(i), budget, depth + 1);
+                for (std::size_t i = 0; i != value.parts(); ++i) add_identity(to, path, value.part(i), budget, depth + 1);
                 return;
             default: break;
         }
-        if (!value.has_elements()) return add_bytes(value.offset(), value.bytes());
+        if (!value.has_elements()) {
+            note_unknown(path, value);
+            return add_bytes(value.offset(), value.bytes());
+        }
+        if (has_no_order(value.kind())) return add_unordered(to, path, value, budget, depth);
         std::uint64_t count = 0;
         for (const ViewValue& element : value.elements()) {
-            add_identity(to, element, budget, depth + 1);
+            add_identity(to, path, element, budget, depth + 1);
             ++count;
         }
         add_number(count);
+    }
+    /// The order of its elements says nothing.
+    void add_unordered(std::string& to, const std::string& path, const ViewValue& value, inspect::ViewBudget& budget, unsigned depth) {
+        std::vector<std::string> elements;
+        for (const ViewValue& element : value.elements()) add_identity(elements.emplace_back(), path, element, budget, depth + 1);
+        std::ranges::sort(elements);
+        for (const std::string& element : elements) to += element;
+        const std::uint64_t count = elements.size();
+        to.append(reinterpret_cast<const char*>(&count), sizeof count);
     }
 
     bool compare_keys(const std::string& path, const ViewValue& a, const ViewValue& b, unsigned depth) {
         const bool are_pairs = is_map(a.kind());
         const bool is_whole = has_equal_keys(a.kind());
-        const auto of_a = [&](const ViewValue& element) { return keyed(element, are_pairs, is_whole, budget_before_, depth); };
-        const auto of_b = [&](const ViewValue& element) { return keyed(element, are_pairs, is_whole, budget_after_, depth); };
+        const auto of_a = [&](const ViewValue& element) { return keyed(path, element, are_pairs, is_whole, budget_before_, depth); };
+        const auto of_b = [&](const ViewValue& element) { return keyed(path, element, are_pairs, is_whole, budget_after_, depth); };
         const auto compare_values = [&](const Keyed& in_a, const Keyed& in_b) {
             return !are_pairs || is_whole || compare(path_to(path, in_a), in_a.value, in_b.value, depth + 1);
         };

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <compare>
+#include <limits>
 #include <utility>
 
 #include <taiyen/base/error.hpp>
@@ -10,6 +12,7 @@
 
 #include "base/json.hpp"
 #include "base/text.hpp"
+#include "inspect/view_budget.hpp"
 #include "inspect/view_memory.hpp"
 
 namespace taiyen {
@@ -156,6 +159,8 @@ struct Comparison {
     std::string_view sign;  ///< of the pattern: "==", "!=", "<", "<=", ">" or ">="
     std::string text;
     ViewNumber number;
+    float as_float = 0;  ///< of a number that is none of whole ones: what a value of that type is when it is written like that
+    double as_double = 0;
     bool flag = false;
 
     bool holds(std::partial_ordering order) const {
@@ -205,6 +210,15 @@ std::size_t find_comparison(std::string_view pattern) {
     return pattern.size();
 }
 
+/// The T that is written like that: another one than the nearest to the nearest long double.
+template <class T>
+T nearest(std::string_view literal, long double value) {
+    T number = 0;
+    if (std::from_chars(literal.data(), literal.data() + literal.size(), number).ec == std::errc()) return number;
+    if (std::abs(value) < 1) return 0;  // out of range
+    return value < 0 ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::infinity();
+}
+
 Comparison comparison_of(std::string_view pattern, std::size_t at) {
     Comparison comparison;
     if (at == pattern.size()) return comparison;
@@ -237,6 +251,8 @@ Comparison comparison_of(std::string_view pattern, std::size_t at) {
     } else if (!is_all(number.natural)) {
         number.kind = ViewNumber::Kind::floating;
         if (!is_all(number.floating)) throw_bad_path(pattern, "behind the sign stands a number, a text in quotes, true or false");
+        comparison.as_float = nearest<float>(literal, number.floating);
+        comparison.as_double = nearest<double>(literal, number.floating);
     }
     return comparison;
 }
@@ -246,19 +262,37 @@ Comparison comparison_of(std::string_view pattern, std::size_t at) {
 /// What a pattern leads to, step by step.
 class ViewValue::Matcher {
 public:
-    Matcher(std::string_view pattern, const std::function<bool(std::string_view, const ViewValue&)>& take)
-        : pattern_(pattern), end_(find_comparison(pattern)), pieces_(pieces_of(trimmed(pattern.substr(0, end_)))),
+    Matcher(const ViewValue& whole, std::string_view pattern, const std::function<bool(std::string_view, const ViewValue&)>& take)
+        : budget_(whole), pattern_(pattern), end_(find_comparison(pattern)), pieces_(pieces_of(trimmed(pattern.substr(0, end_)))),
           comparison_(comparison_of(pattern, end_)), take_(take) {}
 
     /// False: no more are wanted. `may_lack`: others have what this one hasn't got. `is_choice`: it lies in a variant.
     bool visit(const ViewValue& value, const std::string& path, std::size_t step, bool may_lack, bool is_choice = false) {
+        budget_.take(value, static_cast<unsigned>(step));
+        if (is_pointer_within(value)) {  // many may lead to one value, which counts each time
+            inspect::ViewBudget before = std::exchange(budget_, inspect::ViewBudget(value));
+            const bool goes_on = step_from(value, path, step, may_lack, is_choice);
+            budget_ = std::move(before);
+            return goes_on;
+        }
+        return step_from(value, path, step, may_lack, is_choice);
+    }
+
+private:
+    static bool is_pointer_within(const ViewValue& value) {
+        std::optional<ViewValue> here = value;
+        while (here && (here->kind() == ShapeKind::optional || here->kind() == ShapeKind::variant)) here = here->target();
+        return here && here->kind() == ShapeKind::pointer;
+    }
+    bool step_from(const ViewValue& value, const std::string& path, std::size_t step, bool may_lack, bool is_choice) {
         if (step == pieces_.size()) return end(value, path, may_lack);
         const PathPiece& piece = pieces_[step];
         std::optional<ViewValue> here = inside(value, may_lack);
         if (!here) return true;
         is_choice = is_choice || value.kind() == ShapeKind::variant;
         may_lack = may_lack || is_choice;
-        if (piece.what == PathPiece::What::every) return visit_every(*here, path, step, is_choice);
+        if (piece.what == PathPiece::What::every) return visit_every(*here, path, step, may_lack, is_choice);
+        if (piece.what != PathPiece::What::name) budget_.take_search(*here, static_cast<unsigned>(step));
         std::optional<ViewValue> to =
             piece.what == PathPiece::What::name ? here->step(piece.text) : here->step_to(piece.text, piece.what == PathPiece::What::key);
         const std::string text = piece.what == PathPiece::What::key ? JsonWriter().value(std::string_view(piece.text)).text() : piece.text;
@@ -272,7 +306,6 @@ public:
             joined({path.empty() ? "the object" : "'", path, path.empty() ? "" : "'", " is a ", here->type(), ", which has no '", written, "'"}));
     }
 
-private:
     /// Behind pointers, optionals and variants.
     static std::optional<ViewValue> inside(const ViewValue& value, bool may_lack) {
         if (!may_lack) return value.held();
@@ -283,16 +316,17 @@ private:
             return std::nullopt;
         }
     }
-    bool visit_every(const ViewValue& here, const std::string& path, std::size_t step, bool is_choice) {
+    bool visit_every(const ViewValue& here, const std::string& path, std::size_t step, bool may_lack, bool is_choice) {
         std::size_t number = 0;
         const auto numbered = [&](const ViewValue& element) {
-            return visit(element, joined({path, "[", std::to_string(number++), "]"}), step + 1, true);
+            return visit(element, joined({path, "[", std::to_string(number++), "]"}), step + 1, true, is_choice);
         };
         if (here.kind() == ShapeKind::tuple) {
             while (number != here.parts())
                 if (!numbered(here.part(number))) return false;
             return true;
         }
+        if (may_lack && !here.has_elements()) return true;
         const bool has_labels = is_map(here.kind()) && inspect::ViewAccess::has_simple_keys(here);
         for (const ViewValue& element : here.elements())
             if (!(has_labels
@@ -308,12 +342,21 @@ private:
     }
     bool is_wanted(const ViewValue& value) const {
         switch (comparison_.kind) {
-            case Comparison::Kind::number: return comparison_.holds(order_of(value.number(), comparison_.number));
+            case Comparison::Kind::number: return comparison_.holds(order_of(value.number(), literal_for(value)));
             case Comparison::Kind::boolean: return comparison_.holds(value.get<bool>() <=> comparison_.flag);
             default: return comparison_.holds(value.text() <=> comparison_.text);
         }
     }
 
+    ViewNumber literal_for(const ViewValue& value) const {
+        ViewNumber literal = comparison_.number;
+        if (literal.kind == ViewNumber::Kind::floating && value.kind() == ShapeKind::floating_point && value.bytes() <= sizeof(double))
+            literal.floating =
+                value.bytes() == sizeof(float) ? static_cast<long double>(comparison_.as_float) : static_cast<long double>(comparison_.as_double);
+        return literal;
+    }
+
+    inspect::ViewBudget budget_;
     const std::string_view pattern_;
     const std::size_t end_;
     const std::vector<PathPiece> pieces_;
@@ -322,7 +365,7 @@ private:
 };
 
 void ViewValue::for_each(std::string_view pattern, const std::function<bool(std::string_view path, const ViewValue& value)>& take) const {
-    Matcher(pattern, take).visit(*this, {}, 0, false);
+    Matcher(*this, pattern, take).visit(*this, {}, 0, false);
 }
 
 bool ViewValue::is_pattern(std::string_view path) {

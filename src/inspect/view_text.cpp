@@ -37,7 +37,7 @@ public:
             write_text(to_, value, options_.text_bytes);
             return;
         }
-        if (depth >= options_.depth && value.kind() > ShapeKind::enumeration) return write_text(to_, "…");
+        if (depth >= std::min(options_.depth, inspect::view_depth_max) && value.kind() > ShapeKind::enumeration) return write_text(to_, "…");
         switch (value.kind()) {
             case ShapeKind::opaque: return write_opaque(value);
             case ShapeKind::boolean: to_ << (value.get<bool>() ? "true" : "false"); return;

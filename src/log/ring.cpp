@@ -133,12 +133,19 @@ struct Ring::State {
     RingStart next;
     std::uint64_t tail;
     Stamper stamper;
+    Lasting lasting;
     RecordBuffer buffer;
     bool failed = false;
 
     /// Header, padding and stamps around a payload; returns the record's checksum.
     std::uint64_t complete(std::uint32_t kind, std::uint64_t number, std::byte* sectors, ByteCount payload_bytes, ByteCount bytes) const;
     void write(const std::byte* sectors, ByteCount bytes);
+    void put(std::span<const std::byte> bytes, std::uint64_t offset) {
+        if (lasting == Lasting::durable)
+            file->write_durable(bytes, offset);
+        else
+            file->write(bytes, offset);
+    }
     /// A write behind the end of a file that somebody has cut would be durable, and yet never be found.
     void require_whole() const {
         if (const ByteCount size = file->info().size_bytes; size < header_bytes + identity.capacity_bytes) {
@@ -187,13 +194,13 @@ void Ring::State::write(const std::byte* sectors, ByteCount bytes) {
     const ByteCount before_wrap = std::min<std::uint64_t>(bytes, identity.capacity_bytes - place);
     if (before_wrap < bytes) {
         // The part without the header first: once a header is there, only its own write can still be incomplete.
-        file->write_durable({sectors + before_wrap, bytes - before_wrap}, header_bytes);
+        put({sectors + before_wrap, bytes - before_wrap}, header_bytes);
     }
-    file->write_durable({sectors, before_wrap}, header_bytes + place);
+    put({sectors, before_wrap}, header_bytes + place);
 }
 
-Ring::Ring(std::shared_ptr<io::File> file, const RingIdentity& identity, const RingStart& next, std::uint64_t tail_position)
-    : state_(new State{std::move(file), identity, next, tail_position, Stamper(identity, next.epoch), RecordBuffer()}) {
+Ring::Ring(std::shared_ptr<io::File> file, const RingIdentity& identity, const RingStart& next, std::uint64_t tail_position, Lasting lasting)
+    : state_(new State{std::move(file), identity, next, tail_position, Stamper(identity, next.epoch), lasting, RecordBuffer()}) {
     TAIYEN_CHECK(state_->file != nullptr && capacity_is_possible(identity.capacity_bytes) && next.position % block_bytes == 0);
     TAIYEN_CHECK(tail_position <= next.position && next.position - tail_position <= identity.capacity_bytes);
 }

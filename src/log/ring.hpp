@@ -97,9 +97,11 @@ public:
     /// In front of the record area: two identity blocks, so that a torn write of one leaves the other.
     static constexpr ByteCount header_bytes = 8192;
     static constexpr ByteCount capacity_min = 8192;
+    /// What is written lasts beyond a crash, or only as long as nobody needs it after one: then no write waits for the device.
+    enum class Lasting : bool { durable, scratch };
 
-    /// Fills an empty file: identity block and `capacity_bytes` of prewritten zeros, synced. Durable on return (but not its name).
-    static void format(io::File& file, const RingIdentity& identity);
+    /// Fills an empty file: identity block and `capacity_bytes` of prewritten zeros, synced. Durable on return (but not its name). What is `scratch` is not prewritten.
+    static void format(io::File& file, const RingIdentity& identity, Lasting lasting = Lasting::durable);
     /// Reads the identity (direct read). Throws: Error{not_a_heap | truncated | unsupported_version | foreign_byte_order | corrupt | mismatch}.
     static RingIdentity read_identity(const io::File& file);
     /// Durably clears or sets `is_new`.
@@ -118,7 +120,8 @@ public:
     static std::uint64_t newest_behind(const io::File& file, const RingIdentity& identity, const RingStart& from);
 
     /// Opens for appending at `next`; `tail` is the oldest record still needed.
-    Ring(std::shared_ptr<io::File> file, const RingIdentity& identity, const RingStart& next, std::uint64_t tail_position);
+    Ring(std::shared_ptr<io::File> file, const RingIdentity& identity, const RingStart& next, std::uint64_t tail_position,
+         Lasting lasting = Lasting::durable);
     ~Ring();
 
     /// Where the byte at a logical position lies in the file.

@@ -106,13 +106,13 @@ FoundIdentity find_identity(const io::File& file) {
 
 }  // namespace
 
-void Ring::format(io::File& file, const RingIdentity& identity) {
+void Ring::format(io::File& file, const RingIdentity& identity, Lasting lasting) {
     TAIYEN_CHECK(capacity_is_possible(identity.capacity_bytes));
     file.allocate(0, header_bytes + identity.capacity_bytes);
-    // Really written: a direct write into allocated but never written blocks costs a journal commit of the file system.
+    // Really written, if it is to last: a direct write into allocated but never written blocks costs a journal commit of the file system.
     const AlignedBuffer zeros(std::min<ByteCount>(1_MiB, identity.capacity_bytes));
     std::memset(zeros.data(), 0, zeros.size());
-    for (ByteCount done = 0; done < identity.capacity_bytes;) {
+    for (ByteCount done = lasting == Lasting::scratch ? identity.capacity_bytes : 0; done < identity.capacity_bytes;) {
         const ByteCount part = std::min(zeros.size(), identity.capacity_bytes - done);
         file.write(zeros.first(part), header_bytes + done);
         done += part;

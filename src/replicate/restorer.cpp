@@ -200,10 +200,10 @@ void Restorer::lay_log(const Base& base, PageFile& file) {
     const std::filesystem::path path = with(working_, ".log");
     const std::shared_ptr<io::File> log = storage_.create_unnamed(io::directory_of(path));
     store::lock_new(*log);
-    log::Ring::format(*log, identity);
-    log->prepare_durable();
+    // Whoever is interrupted begins again, and has no use for it.
+    log::Ring::format(*log, identity, log::Ring::Lasting::scratch);
     const log::RingStart start = store::fresh_start();
-    log::Ring ring(log, identity, start, start.position);
+    log::Ring ring(log, identity, start, start.position, log::Ring::Lasting::scratch);
     for_each_group(base, [&](const Frame& frame, const log::Record& group, Serial last) {
         const std::array pieces{std::span<const std::byte>(group.payload)};
         ring.append(group.kind, group.number, pieces);

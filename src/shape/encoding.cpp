@@ -18,6 +18,7 @@ constexpr std::uint8_t distances_flag = 1;
 constexpr std::uint8_t keeps_hashes_flag = 2;
 constexpr unsigned alignment_log_max = 21;
 constexpr std::size_t node_bytes_min = 7;
+constexpr std::uint64_t heap_bytes_max = std::uint64_t{1} << 47U;
 constexpr ShapeKind last_kind = ShapeKind::other_container;
 
 std::uint64_t checksum_of(const EncodedHead& head, std::span<const std::byte> body) {
@@ -151,6 +152,7 @@ bool has_size_of_kind(const ShapeNode& node) {
 
 /// (I2), and that each kind is what it is called.
 void check_node(const Shape& shape, const ShapeNode& node) {
+    if (node.bytes > heap_bytes_max) throw_bad(0, "a type that is larger than any heap");
     if (node.distances && node.kind != ShapeKind::pointer && node.kind < ShapeKind::string) throw_bad(0, "distances where there are no links");
     if (node.keeps_hashes && (node.kind < ShapeKind::unordered_map || node.kind > ShapeKind::unordered_multiset))
         throw_bad(0, "hashes where there are none");

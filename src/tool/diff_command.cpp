@@ -207,12 +207,13 @@ Exit run_diff(const Given& given) {
         options.progress = line.progress();
         diff = diff_heaps(given.files[0], given.files[1], given.heap_options(), after, options);
     }
-    const bool has_fields = given.value("fields") && !diff.same();
+    const bool has_fields = given.value("fields").has_value();
+    const auto fields = [&] { return diff.same() ? Fields() : fields_of(given, after, fields_max); };
     if (given.has("json")) {
-        print(json_of(given, diff, has_fields ? std::optional(fields_of(given, after, fields_max)) : std::nullopt));
+        print(json_of(given, diff, has_fields ? std::optional(fields()) : std::nullopt));
     } else {
         print_text(diff);
-        if (has_fields) print_fields(fields_of(given, after, fields_max));
+        if (has_fields && !diff.same()) print_fields(fields());
     }
     return diff.same() ? Exit::ok : Exit::found;
 }

@@ -125,6 +125,7 @@ void SnapshotUndo::cancel() noexcept {
         file_->set_scope_serial(scopes_.number());
         return poison_if_doomed("the system refuses to open its pages (mprotect(2))");
     }
+    file_->type_notes().wait_again();
     end_outermost(false);
 }
 

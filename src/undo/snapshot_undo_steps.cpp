@@ -138,7 +138,6 @@ void SnapshotUndo::keep_step() {
         try {
             scopes_.recorder().audit();
         } catch (...) {
-            file_->type_notes().wait_again();
             scopes_.reserve();  // it can be cancelled, or kept later
             throw;
         }

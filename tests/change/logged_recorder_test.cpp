@@ -71,7 +71,9 @@ BOOST_AUTO_TEST_CASE(bytes_that_were_written_with_their_old_value_are_no_change)
     Recorder& recorder = core.capture(Capture::declared);
     const std::uint64_t where = 3 << 20U;
     fill(core, where, 100, 9);
+    BOOST_TEST(recorder.has_changed());
     fill(core, where, 100, 0);
+    BOOST_TEST(!recorder.has_changed());
     ChangeSet set;
     recorder.cut(set);
     BOOST_TEST(set.empty());

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -17,6 +18,7 @@
 #include <taiyen/base/check.hpp>
 #include <taiyen/base/error.hpp>
 #include <taiyen/inspect/view.hpp>
+#include <taiyen/inspect/view_diff.hpp>
 #include <taiyen/inspect/view_text.hpp>
 #include <taiyen/inspect/walk.hpp>
 #include <taiyen/ordered/btree_map.hpp>
@@ -110,7 +112,31 @@ public:
             to << error.what();
         }
         look(to, shape);
+        compare(to, shape);
         return to.str();
+    }
+
+    /// With itself, which differs by nothing, and along patterns.
+    void compare(std::ostream& to, const std::shared_ptr<const Shape>& shape) const {
+        const auto guarded = [&](auto&& action) {
+            try {
+                action(inspect::ViewAccess::object(*file_, shape, object_, 1));
+            } catch (const Error& error) {
+                const auto code = static_cast<errc>(error.code().value());
+                TAIYEN_CHECK(code == errc::corrupt || code == errc::type_mismatch || code == errc::not_found);
+                to << error.what();
+            }
+        };
+        guarded([&](const ViewValue& value) {
+            for (const std::string& path : for_each_difference(value, value, [](const ViewDifference&) -> bool { std::abort(); })) to << path;
+        });
+        for (const char* const pattern : {"parts[*].numbers[*] > 2", "rows[*][*].next.weight < 1.5", "names[*] != \"x\"", "[*][*][*][*]", "tree[*]"})
+            guarded([&](const ViewValue& value) {
+                value.for_each(pattern, [&](std::string_view path, const ViewValue&) {
+                    to << path;
+                    return true;
+                });
+            });
     }
 
     /// Along paths, each by itself: one of them may be damaged.

@@ -514,6 +514,57 @@ BOOST_AUTO_TEST_CASE(patterns_lead_to_what_is_like_them) {
     BOOST_TEST(!ViewValue::is_pattern(R"(bolts["[*] > 3"])"));
 }
 
+struct Within {
+    taiyen::vector<Within> inner;
+};
+
+struct Mixed {
+    taiyen::vector<float> floats;
+    taiyen::vector<double> doubles;
+    taiyen::vector<long double> long_doubles;
+    taiyen::vector<std::variant<int, taiyen::vector<int>, Within>> values;
+    taiyen::vector<Mixed*> others;
+};
+
+BOOST_AUTO_TEST_CASE(numbers_are_compared_as_what_is_written_is_in_their_type) {
+    const ScratchDirectory directory;
+    ArchiveHeap heap(create_only, directory / "a.tyn", small());
+    Mixed& mixed = heap.construct<Mixed>("mixed");
+    mixed.floats = {0.1F, 1.98F, 16777216.0F};
+    mixed.doubles = {0.1, 1.98, 1e300};
+    mixed.long_doubles = {0.1L, 1.98L};
+    mixed.values.emplace_back(7);
+    mixed.values.emplace_back(taiyen::vector<int>({1, 2}, mixed.values.get_allocator()));
+    mixed.values.emplace_back().emplace<Within>();
+    mixed.others.assign(50, &mixed);
+    const ViewValue value = View(heap).find("mixed").value();
+    const auto found = [&](const char* pattern) {
+        std::string paths;
+        value.for_each(pattern, [&](std::string_view path, const ViewValue&) {
+            paths += (paths.empty() ? "" : " ") + std::string(path);
+            return true;
+        });
+        return paths;
+    };
+    for (const std::string_view row : {"floats", "doubles", "long_doubles"}) {
+        const std::string name(row);
+        BOOST_TEST(found((name + "[*] == 1.98").c_str()) == name + "[1]");
+        BOOST_TEST(found((name + "[*] < 1.98").c_str()) == name + "[0]");
+        BOOST_TEST(found((name + "[*] <= 0.1").c_str()) == name + "[0]");
+        BOOST_TEST(found((name + "[*] > 1e4000").c_str()) == "");
+        BOOST_TEST(found((name + "[*] < 1e-4000").c_str()) == "");
+    }
+    BOOST_TEST(found("floats[*] > 16777215.5") == "floats[2]");
+    BOOST_TEST(found("doubles[*] >= 1e300") == "doubles[2]");
+    // What others have, and one hasn't got, leaves it out.
+    BOOST_TEST(found("values[*][*]") == "values[1][0] values[1][1]");
+    BOOST_TEST(found("values[*].inner[*]") == "");
+    // Behind pointers the same counts as often as it is led to.
+    std::uint64_t count = 0;
+    value.for_each("others[*].others[*].others[*].floats[*] == 0.1", [&](std::string_view, const ViewValue&) { return ++count != 0; });
+    BOOST_TEST(count == 125'000U);
+}
+
 /// What is printed for people, put together, leads where it says.
 BOOST_AUTO_TEST_CASE(labels_are_paths) {
     const ScratchDirectory directory;
@@ -604,10 +655,6 @@ BOOST_AUTO_TEST_CASE(a_tree_may_fill_its_heap) {
     BOOST_TEST(to.str().ends_with("\"999999\": 63}"));
 }
 
-struct Within {
-    taiyen::vector<Within> inner;
-};
-
 /// A few values that lie within each other would be shown for ever.
 BOOST_AUTO_TEST_CASE(values_that_lie_within_each_other_are_damage) {
     const ScratchDirectory directory;
@@ -620,6 +667,11 @@ BOOST_AUTO_TEST_CASE(values_that_lie_within_each_other_are_damage) {
     for (int i = 0; i < 2; ++i) std::memcpy(static_cast<void*>(&inside[i]), &within, sizeof within);
     std::ostringstream to;
     BOOST_TEST(test::throws(errc::corrupt, [&] { write_json(to, View(heap).find("within").value(), {.depth = 1000}); }));
+    std::string pattern = "inner[*]";
+    for (int i = 0; i < 18; ++i) pattern += ".inner[*]";
+    pattern += ".inner == 3";
+    const auto nothing_more = [](std::string_view, const ViewValue&) { return true; };
+    BOOST_TEST(test::throws(errc::corrupt, [&] { View(heap).find("within").value().for_each(pattern, nothing_more); }));
     std::memset(static_cast<void*>(inside), 0, 2 * sizeof within);
 
     // Types of no bytes, each two of the next one.

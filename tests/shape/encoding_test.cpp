@@ -182,6 +182,12 @@ BOOST_AUTO_TEST_CASE(what_could_not_lie_in_memory_is_refused) {
         tree.count = form;
         require_refused({{tree, number_node()}});
     }
+    ShapeNode opaque{ShapeKind::opaque, false, false, std::uint64_t{1} << 47U, 8, 0, "5Thing", {}};
+    BOOST_TEST(decoded(bytes_of(shape::encode({{opaque}}))).nodes[0].bytes == std::uint64_t{1} << 47U);
+    for (const std::uint64_t bytes : {(std::uint64_t{1} << 47U) + 1, ~std::uint64_t{0} - 7, ~std::uint64_t{0}}) {  // sums with it would be small
+        opaque.bytes = bytes;
+        require_refused({{opaque}});
+    }
     const ShapeNode map{ShapeKind::map, false, false, 48, 8, 0, {}, {{"", 0, 1}}};
     require_refused({{map, number_node()}});
 }

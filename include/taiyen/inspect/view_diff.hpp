@@ -20,15 +20,16 @@ namespace taiyen {
 
 /// A place where they differ: the smallest value that does.
 struct ViewDifference {
-    std::string
-        path;  ///< as `ViewValue::at` takes it; of an element of a set, and of a map whose keys are no texts or numbers, its key as JSON in brackets, which no path leads to
+    /// As `ViewValue::at` takes it, but for keys that are no texts or numbers, which stand in brackets as JSON; elements of sets, which are named like keys; and texts of more than 200 bytes, which are cut.
+    std::string path;
     std::optional<ViewValue> before;  ///< nothing: only the second one has it
     std::optional<ViewValue> after;   ///< nothing: only the first one has it
 };
 
 /// Calls `take` with each difference, in the order of the first one, until it returns false. Fields are compared by name, elements of maps and sets by key, those of other containers by number; what an optional or a
 /// variant holds as itself; pointers by where they lead to, which is not followed; what is opaque by its bytes. Of maps with equal keys each pair of key and value is one element, there or not.
-/// Returns paths to values that were compared by their own bytes only, a hundred at most: where the elements of such a container lie is not known. Throws: Error{corrupt}; also of what lies more than 1,000 deep.
+/// Returns paths to values that were compared by their own bytes only, a hundred at most: where the elements of such a container lie is not known, or nothing is of such a class (TAIYEN_DESCRIBE tells its fields), which may
+/// hold pointers. Fields that a description leaves out are not compared. Throws: Error{corrupt}; also of what lies more than 1,000 deep.
 /// Complexity: linear in the elements; memory of one path, and of the keys behind the first that only one of two containers has there.
 TAIYEN_EXPORT std::vector<std::string> for_each_difference(const ViewValue& before, const ViewValue& after,
                                                            const std::function<bool(const ViewDifference&)>& take);

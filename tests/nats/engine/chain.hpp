@@ -11,7 +11,7 @@
 namespace chain {
 
 struct Chain {
-    static constexpr std::uint64_t kept = 512;
+    static constexpr std::uint64_t kept = 65'536;
     std::uint64_t length;
     std::uint64_t
         newest[kept];       ///< checks of the newest transactions, each in the place of its number: one that was left out leaves an older one there
