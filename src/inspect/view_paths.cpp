@@ -159,8 +159,6 @@ struct Comparison {
     std::string_view sign;  ///< of the pattern: "==", "!=", "<", "<=", ">" or ">="
     std::string text;
     ViewNumber number;
-    float as_float = 0;  ///< of a number that is none of whole ones: what a value of that type is when it is written like that
-    double as_double = 0;
     bool flag = false;
 
     bool holds(std::partial_ordering order) const {
@@ -210,15 +208,6 @@ std::size_t find_comparison(std::string_view pattern) {
     return pattern.size();
 }
 
-/// The T that is written like that: another one than the nearest to the nearest long double.
-template <class T>
-T nearest(std::string_view literal, long double value) {
-    T number = 0;
-    if (std::from_chars(literal.data(), literal.data() + literal.size(), number).ec == std::errc()) return number;
-    if (std::abs(value) < 1) return 0;  // out of range
-    return value < 0 ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::infinity();
-}
-
 Comparison comparison_of(std::string_view pattern, std::size_t at) {
     Comparison comparison;
     if (at == pattern.size()) return comparison;
@@ -251,8 +240,6 @@ Comparison comparison_of(std::string_view pattern, std::size_t at) {
     } else if (!is_all(number.natural)) {
         number.kind = ViewNumber::Kind::floating;
         if (!is_all(number.floating)) throw_bad_path(pattern, "behind the sign stands a number, a text in quotes, true or false");
-        comparison.as_float = nearest<float>(literal, number.floating);
-        comparison.as_double = nearest<double>(literal, number.floating);
     }
     return comparison;
 }
@@ -342,18 +329,19 @@ private:
     }
     bool is_wanted(const ViewValue& value) const {
         switch (comparison_.kind) {
-            case Comparison::Kind::number: return comparison_.holds(order_of(value.number(), literal_for(value)));
+            case Comparison::Kind::number: return comparison_.holds(order_of(as_written(value), comparison_.number));
             case Comparison::Kind::boolean: return comparison_.holds(value.get<bool>() <=> comparison_.flag);
             default: return comparison_.holds(value.text() <=> comparison_.text);
         }
     }
 
-    ViewNumber literal_for(const ViewValue& value) const {
-        ViewNumber literal = comparison_.number;
-        if (literal.kind == ViewNumber::Kind::floating && value.kind() == ShapeKind::floating_point && value.bytes() <= sizeof(double))
-            literal.floating =
-                value.bytes() == sizeof(float) ? static_cast<long double>(comparison_.as_float) : static_cast<long double>(comparison_.as_double);
-        return literal;
+    /// What is written of a value of fewer digits is another number than it is: 1.98 of the float next to it.
+    static ViewNumber as_written(const ViewValue& value) {
+        ViewNumber number = value.number();
+        if (number.kind != ViewNumber::Kind::floating) return number;
+        const std::string digits = value.digits();
+        std::from_chars(digits.data(), digits.data() + digits.size(), number.floating);
+        return number;
     }
 
     inspect::ViewBudget budget_;

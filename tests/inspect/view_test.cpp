@@ -669,7 +669,6 @@ BOOST_AUTO_TEST_CASE(values_that_lie_within_each_other_are_damage) {
     BOOST_TEST(test::throws(errc::corrupt, [&] { write_json(to, View(heap).find("within").value(), {.depth = 1000}); }));
     std::string pattern = "inner[*]";
     for (int i = 0; i < 18; ++i) pattern += ".inner[*]";
-    pattern += ".inner == 3";
     const auto nothing_more = [](std::string_view, const ViewValue&) { return true; };
     BOOST_TEST(test::throws(errc::corrupt, [&] { View(heap).find("within").value().for_each(pattern, nothing_more); }));
     std::memset(static_cast<void*>(inside), 0, 2 * sizeof within);

@@ -104,7 +104,7 @@ public:
     /// on the way lead on to what they hold; of several equal keys the first one counts. In quotes, `\` stands before what JSON escapes (RFC 8259). Throws: Error{not_found}: nothing is there; Error{invalid_argument}: it is no path; Error{corrupt}. Complexity: linear in the elements that are passed, also for keys.
     ViewValue at(std::string_view path) const;
     /// Calls `take` with each value that a pattern leads to, and the path to it, until it returns false. A pattern is a path in which `[*]` stands for every element, and behind which the values that are wanted may be told:
-    /// `parts[*].weight > 3`, by ==, !=, <, <=, > or >= and a number, a text in quotes (compared byte by byte), true or false. Behind `[*]`, and in variants, what leads to nothing is left out. A key of more than 64 KiB is cut in the path.
+    /// `parts[*].weight > 3`, by ==, !=, <, <=, > or >= and a number (as it is printed), a text in quotes (compared byte by byte), true or false. Behind `[*]`, and in variants, what leads to nothing is left out. A key of more than 64 KiB is cut in the path.
     /// Throws: as `at`; Error{type_mismatch}: a value is nothing that can be compared with that. Complexity: linear in the elements that are passed; memory of one path.
     void for_each(std::string_view pattern, const std::function<bool(std::string_view path, const ViewValue& value)>& take) const;
     /// Whether `for_each` may lead to more than one value, or to none.
