@@ -63,28 +63,29 @@ std::pair<std::string, std::string> split(const View& view, const std::string& t
     return {best, text.substr(best.size())};
 }
 
-/// What a pattern leads to: as an object of paths, or below each other, so many as elements of a container.
+/// What a pattern leads to: as an array of paths and values (keys may be equal), or below each other, so many as elements of a container.
 void print_matches(std::ostream& out, const ViewValue& object, const std::string& name, const std::string& pattern, bool is_json,
                    const ViewTextOptions& options) {
     std::uint64_t count = 0;
     object.for_each(pattern, [&](std::string_view path, const ViewValue& value) {
         const std::string whole = name + (path.empty() || path.starts_with('[') ? "" : ".") + std::string(path);
         if (count++ == options.elements) {
-            out << (is_json ? ",\n  \"more\": \"…\"" : "… and more; --elements 0 shows all\n");
+            out << (is_json ? ",\n  {\"more\": \"…\"}" : "… and more; --elements 0 shows all\n");
             return false;
         }
         if (is_json) {
-            out << (count == 1 ? "{\n  " : ",\n  ") << JsonWriter().value(std::string_view(whole)).text() << ": ";
+            out << (count == 1 ? "[\n  " : ",\n  ") << "{\"path\": " << JsonWriter().value(std::string_view(whole)).text() << ", \"value\": ";
             ViewTextOptions flat = options;
             flat.indent = 0;
             write_json(out, value, flat);
+            out << '}';
         } else {
             write_tree(out, whole, value, options);
         }
         return true;
     });
-    if (count == 0) out << (is_json ? "{}\n" : "nothing is like that\n");
-    if (count != 0 && is_json) out << "\n}\n";
+    if (count == 0) out << (is_json ? "[]\n" : "nothing is like that\n");
+    if (count != 0 && is_json) out << "\n]\n";
 }
 
 Exit run_show(const Given& given) {

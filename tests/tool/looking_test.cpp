@@ -183,10 +183,14 @@ BOOST_AUTO_TEST_CASE(show_prints_what_objects_hold) {
     // Patterns.
     const auto heavy = run_tool(dir, "show --json a.tyn 'parts[*].weight > 1.975'").json();
     BOOST_TEST(heavy.size() == 2U);
-    for (const auto& [path, weight] : heavy) BOOST_TEST(shown("'" + path + "'") == path + ": " + weight.data() + "\n");
+    for (const auto& [none, found] : heavy) {
+        const auto path = found.get<std::string>("path");
+        BOOST_TEST(shown("'" + path + "'") == path + ": " + found.get<std::string>("value") + "\n");
+    }
+    BOOST_TEST(shown("'lengths[*] >= 0' --json --elements 1") == "[\n  {\"path\": \"lengths[0]\", \"value\": 0},\n  {\"more\": \"…\"}\n]\n");
     BOOST_TEST(shown("'lengths[*] >= 0' --elements 1") == "lengths[0]: 0\n… and more; --elements 0 shows all\n");
     BOOST_TEST(shown("'parts[*].weight < 0'") == "nothing is like that\n");
-    BOOST_TEST(shown("'parts[*].weight < 0' --json") == "{}\n");
+    BOOST_TEST(shown("'parts[*].weight < 0' --json") == "[]\n");
     BOOST_TEST(shown("'revision > 6'") == "revision: 7\n");
     BOOST_TEST(run_tool(dir, "show a.tyn 'parts[*].weight > heavy'").exit == 2);
 }
