@@ -8,8 +8,7 @@
 #include <string>
 #include <variant>
 
-#include <taiyen/stl/containers.hpp>
-#include <taiyen/stl/shape_of.hpp>
+#include <taiyen/taiyen.hpp>
 
 namespace changes_test {
 using namespace taiyen;
