@@ -212,6 +212,7 @@ void ProcedureCalls::require_result(ByteCount mapped, const StoredCall& call, Di
 
 void ProcedureCalls::repeat(Recorder& recorder, ByteCount mapped, const StoredCall& call, Direction direction, ChangeSet& changes) {
     require_pages(mapped, call, direction);
+    const heap::TypeNotes::Trust trust(core_.type_notes());
     try {
         run(direction == Direction::backward ? call.procedure->inverse : call.procedure->forward, call.arguments);
         recorder.cut(changes);
@@ -232,6 +233,7 @@ void ProcedureCalls::repeat(Recorder& recorder, ByteCount mapped, const StoredCa
 
 void ProcedureCalls::replay(ByteCount mapped, const StoredCall& call) {
     require_pages(mapped, call, Direction::forward);
+    const heap::TypeNotes::Trust trust(core_.type_notes());
     run(call.procedure->forward, call.arguments);
     require_result(mapped, call, Direction::forward);
 }

@@ -418,7 +418,7 @@ void settle_type(HeapCore& core, std::string_view name, std::string_view stored,
 }
 
 void check_shape(const HeapCore& core, std::string_view name, shape::TypeShape& type, std::string_view fingerprint) {
-    if (!core.type_notes().is_shape_checked(type.number.load(std::memory_order_relaxed))) [[unlikely]]
+    if (!core.type_notes().is_shape_checked(type.number.load(std::memory_order_relaxed)) && !core.type_notes().are_shapes_trusted()) [[unlikely]]
         compare_shape(core, name, type, fingerprint);
 }
 

@@ -57,6 +57,19 @@ public:
     /// Of an engine that counts anew.
     void forget_kept() noexcept { kept_shapes_ = {}; }
 
+    /// While it lives, shapes are not compared: a stored call is repeated on whatever the heap was when the program made it. Counts.
+    class Trust {
+    public:
+        explicit Trust(TypeNotes& notes) noexcept : notes_(notes) { notes_.trusting_.fetch_add(1, std::memory_order_relaxed); }
+        Trust(const Trust&) = delete;
+        Trust& operator=(const Trust&) = delete;
+        ~Trust() { notes_.trusting_.fetch_sub(1, std::memory_order_relaxed); }
+
+    private:
+        TypeNotes& notes_;
+    };
+    bool are_shapes_trusted() const noexcept { return trusting_.load(std::memory_order_relaxed) != 0; }
+
     bool was_looked_at(std::string_view name) const;
     void set_looked_at(std::string_view name);
 
@@ -70,6 +83,7 @@ private:
     std::map<std::string, std::string, std::less<>> shapes_;
     std::set<std::string, std::less<>> looked_at_;
     std::atomic<bool> waiting_ = false;
+    std::atomic<std::uint32_t> trusting_ = 0;
     std::array<std::atomic<std::uint32_t>, 1024> shapes_looked_at_{};  ///< twice the number of the type, and 1 if it is settled
     struct Kept {
         std::uint32_t type = 0;  ///< 0: none

@@ -23,7 +23,9 @@ public:
     }
     /// For looking at each element of a container, if it is one.
     void take_search(const ViewValue& container, unsigned depth) {
-        if (container.has_elements()) take_bits(container, depth, 8 * std::max(slots_of(container), container.size()));
+        if (!container.has_elements()) return;
+        const std::uint64_t size = container.size();
+        take_bits(container, depth, container.kind() == ShapeKind::bit_vector ? size : 8 * std::max(slots_of(container), size));
     }
     /// For counting elements, each of which has to be looked at.
     std::uint64_t take_size(const ViewValue& container, unsigned depth) {

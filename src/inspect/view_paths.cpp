@@ -276,6 +276,7 @@ private:
         const PathPiece& piece = pieces_[step];
         std::optional<ViewValue> here = inside(value, may_lack);
         if (!here) return true;
+        take_held(value, *here, step);
         is_choice = is_choice || value.kind() == ShapeKind::variant;
         may_lack = may_lack || is_choice;
         if (piece.what == PathPiece::What::every) return visit_every(*here, path, step, may_lack, is_choice);
@@ -303,6 +304,9 @@ private:
             return std::nullopt;
         }
     }
+    void take_held(const ViewValue& value, const ViewValue& held, std::size_t step) {
+        if (held.kind() != value.kind()) budget_.take(held, static_cast<unsigned>(step));
+    }
     bool visit_every(const ViewValue& here, const std::string& path, std::size_t step, bool may_lack, bool is_choice) {
         std::size_t number = 0;
         const auto numbered = [&](const ViewValue& element) {
@@ -315,16 +319,21 @@ private:
         }
         if (may_lack && !here.has_elements()) return true;
         const bool has_labels = is_map(here.kind()) && inspect::ViewAccess::has_simple_keys(here);
-        for (const ViewValue& element : here.elements())
-            if (!(has_labels
-                      ? visit(element.part(1), joined({path, inspect::ViewAccess::label(element.part(0), key_bytes_max)}), step + 1, true, is_choice)
-                      : numbered(element)))
-                return false;
+        for (const ViewValue& element : here.elements()) {
+            if (!has_labels) {
+                if (!numbered(element)) return false;
+                continue;
+            }
+            budget_.take(element.part(0), static_cast<unsigned>(step + 1));
+            const std::string to = joined({path, inspect::ViewAccess::label(element.part(0), key_bytes_max)});
+            if (!visit(element.part(1), to, step + 1, true, is_choice)) return false;
+        }
         return true;
     }
     bool end(const ViewValue& value, const std::string& path, bool may_lack) {
         if (comparison_.kind == Comparison::Kind::none) return take_(path, value);
         const std::optional<ViewValue> held = inside(value, may_lack);
+        if (held) take_held(value, *held, pieces_.size());
         return !held || !is_wanted(*held) || take_(path, value);
     }
     bool is_wanted(const ViewValue& value) const {

@@ -245,7 +245,7 @@ bool is_wanted(std::string_view encoded, const std::optional<std::string>& store
     const Shape fresh = Shape::decode(std::as_bytes(std::span(encoded)));
     try {
         const Shape old = Shape::decode(std::as_bytes(std::span(*stored)));
-        return known(old) < known(fresh) || contradict(old, fresh);
+        return known(old) <= known(fresh) || contradict(old, fresh);
     } catch (const Error& error) {
         return error.code() != errc::unsupported_version;
     }

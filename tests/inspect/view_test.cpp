@@ -518,6 +518,19 @@ struct Within {
     taiyen::vector<Within> inner;
 };
 
+BOOST_AUTO_TEST_CASE(many_bits_are_led_to) {
+    const ScratchDirectory directory;
+    PersistentOptions options;
+    options.capacity = 4_MiB;
+    ArchiveHeap heap(create_only, directory / "a.tyn", options);
+    auto& bits = heap.construct<taiyen::vector<bool>>("bits", std::size_t{15'000'000});
+    bits[7'654'321] = true;
+    const ViewValue value = View(heap).find("bits").value();
+    int count = 0;
+    value.for_each("[7654321] == true", [&](std::string_view, const ViewValue&) { return ++count != 0; });
+    BOOST_TEST(count == 1);
+}
+
 struct Mixed {
     taiyen::vector<float> floats;
     taiyen::vector<double> doubles;

@@ -15,12 +15,14 @@ using namespace taiyen;
 
 struct Opaque {
     Opaque() = default;
+    int first() const { return number_; }
 
 private:
     int number_ = 0;
 };
 struct OpaqueToo {
     OpaqueToo() = default;
+    int first() const { return number_[0]; }
 
 private:
     int number_[2] = {};
@@ -156,6 +158,35 @@ BOOST_AUTO_TEST_CASE(fields_whose_names_say_nothing_are_known_by_their_places) {
     BOOST_TEST(changes(with("x", "x"), with("x", "x")).empty());
     BOOST_TEST(changes(with("x", "y"), with("", "y")).empty());
     BOOST_TEST(changes(with("x", "y"), with("y", "x")).size() == 2U);
+    BOOST_TEST(changes(with("x", "x"), with("x", "y")).empty());
+    BOOST_TEST(changes(with("x", "y"), with("y", "y")).empty());
+}
+
+enum Unsigned { first };
+enum Signed { unknown = -1 };
+enum class Scoped : std::int32_t {};
+enum class Small : std::uint8_t {};
+
+BOOST_AUTO_TEST_CASE(an_enumeration_is_as_good_as_its_integer) {
+    for (const Shape& shape : {shape_of<Unsigned>(), shape_of<Signed>(), shape_of<Scoped>(), shape_of<std::int32_t>(), shape_of<std::uint32_t>()}) {
+        BOOST_TEST(changes(shape, shape_of<Scoped>()).empty());
+        BOOST_TEST(changes(shape_of<Unsigned>(), shape).empty());
+        BOOST_TEST(contradict(shape, shape_of<Small>()));
+        BOOST_TEST(contradict(shape, shape_of<float>()));
+    }
+    BOOST_TEST(contradict(shape_of<std::int32_t>(), shape_of<std::uint32_t>()));
+}
+
+/// As where one of the two is a member of a union, and another one was described before.
+BOOST_AUTO_TEST_CASE(a_field_of_another_name_and_type_in_one_place_is_not_certain) {
+    const ShapeNode number{ShapeKind::signed_integer, false, false, 4, 4, 0, "i", {}};
+    const ShapeNode real{ShapeKind::floating_point, false, false, 4, 4, 0, "f", {}};
+    const auto with = [&](const std::string& name, const ShapeNode& node) {
+        return Shape{{{ShapeKind::structure, false, false, 8, 4, 0, "1S", {{name, 0, 1}}}, node}};
+    };
+    BOOST_TEST(changes(with("f", real), with("i", number)).size() == 1U);
+    BOOST_TEST(!contradict(with("f", real), with("i", number)));
+    BOOST_TEST(contradict(with("i", real), with("i", number)));
 }
 
 /// Types that lead to each other in every way, with shapes that no compiler made.
@@ -167,6 +198,12 @@ BOOST_AUTO_TEST_CASE(hostile_shapes_are_compared_in_bounded_time) {
         return shape;
     };
     BOOST_TEST(changes(web(4001, 2), web(4003, 3)).size() <= 100U);
+    Shape many{{{ShapeKind::structure, false, false, 20'000, 1, 0, "1S", {}}, {ShapeKind::boolean, false, false, 1, 1, 0, "b", {}}}};
+    for (std::uint64_t i = 0; i != 20'000; ++i) many.nodes[0].parts.push_back({std::to_string(i), i, 1});
+    Shape moved = many;
+    for (ShapePart& part : moved.nodes[0].parts) part.name += "x";
+    moved.nodes[0].parts.resize(100);
+    BOOST_TEST(changes(many, moved).size() <= 101U);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -9,6 +9,9 @@
 
 #include "change/procedures.hpp"
 #include "file_bytes.hpp"
+#include "heap/core.hpp"
+#include "shape/encoding.hpp"
+#include "throws.hpp"
 #include "txn/txn_fixture.hpp"
 
 namespace {
@@ -84,6 +87,32 @@ BOOST_AUTO_TEST_CASE(a_call_is_done_again_by_recovery) {
     BOOST_TEST(matrix()[1] == 2000);
     BOOST_TEST(matrix()[19'999] == 19'999 + 7);
     BOOST_TEST(heap->verify().ok());
+}
+
+/// The heap learns the shape behind the call, and recovery makes the call before.
+BOOST_AUTO_TEST_CASE(a_call_behind_an_accepted_layout_is_done_again) {
+    const std::filesystem::path left = directory / "left";
+    std::filesystem::create_directory(left);
+    Shape other = shape_of<Matrix>();
+    for (ShapeNode& node : other.nodes)
+        if (node.kind == ShapeKind::signed_integer) node.kind = ShapeKind::unsigned_integer;
+    transact(*heap, [&] {
+        ++matrix()[0];
+        heap->core()->engine().set_shape(stl::fingerprint<Matrix>(), shape::encode(other));
+    });
+    reopen();
+    BOOST_TEST(throws(errc::type_mismatch, [&] { matrix(); }));
+    BOOST_TEST(throws(errc::type_mismatch, [&] { call("txn add", "matrix", 7); }));
+    heap->find<Matrix>("matrix", accept_layout);
+    {
+        auto saves = hold();
+        call("txn add", "matrix", 7);
+        for (const char* const file : {"heap.tyn", "heap.tyn.log"}) std::filesystem::copy_file(directory / file, left / file);
+    }
+    heap.reset();
+    heap.emplace(open_only, left / "heap.tyn", options);
+    BOOST_TEST(heap->restoration().transactions_replayed == 1U);
+    BOOST_TEST(matrix()[1] == 8);
 }
 
 BOOST_AUTO_TEST_CASE(calls_are_done_again_one_after_the_other_also_where_the_data_file_was_lost) {
