@@ -112,32 +112,34 @@ private:
             const auto found = std::ranges::find(in.parts, name, &ShapePart::name);
             return name.empty() || found == in.parts.end() || std::ranges::count(in.parts, name, &ShapePart::name) != 1 ? nullptr : &*found;
         };
-        const auto renamed = [&](const ShapePart& field, const ShapeNode& of, const ShapeNode& in) -> const ShapePart* {
+        const auto renamed = [&](const ShapePart& field) -> const ShapePart* {
             const auto is_there = [&](const ShapePart& other) { return other.offset == field.offset; };
-            const auto found = std::ranges::find_if(in.parts, is_there);
+            const auto found = std::ranges::find_if(b.parts, is_there);
             // Empty ones lie where others do.
-            if (found == in.parts.end() || std::ranges::count_if(in.parts, is_there) != 1 || std::ranges::count_if(of.parts, is_there) != 1)
+            if (found == b.parts.end() || std::ranges::count_if(b.parts, is_there) != 1 || std::ranges::count_if(a.parts, is_there) != 1)
                 return nullptr;
-            return find(of, found->name) == nullptr ? &*found : nullptr;
+            const bool is_known_by_name = find(a, found->name) != nullptr && find(b, found->name) != nullptr;
+            return is_known_by_name ? nullptr : &*found;
         };
         const std::size_t told = changes_.size();
         std::vector<Moved> moved;
+        std::set<const ShapePart*> known;  ///< of the second one
         for (const ShapePart& field : a.parts) {
             if (changes_.size() >= changes_max) return;
             const ShapePart* const same = find(a, field.name) != nullptr ? find(b, field.name) : nullptr;
-            const ShapePart* const other = same != nullptr ? same : renamed(field, a, b);
+            const ShapePart* const other = same != nullptr ? same : renamed(field);
             const std::string label = of_field(owner, other != nullptr ? *other : field);
             if (other == nullptr) {
                 add(false, {label, " (", before_.type(field.node), ") is gone"});
             } else {
+                known.insert(other);
                 moved.push_back({label, field.offset, other->offset});
                 lead(label, field.node, other->node, pair.is_certain && same != nullptr);
             }
         }
         for (const ShapePart& field : b.parts) {
             if (changes_.size() >= changes_max) return;
-            if (find(a, field.name) == nullptr && renamed(field, b, a) == nullptr)
-                add(false, {of_field(owner, field), " (", after_.type(field.node), ") is new"});
+            if (!known.contains(&field)) add(false, {of_field(owner, field), " (", after_.type(field.node), ") is new"});
         }
         add_moved(std::move(moved), a.bytes != b.bytes, pair.is_certain);
         compare_bytes({told == changes_.size() ? pair.label : owner, pair.before, pair.after, pair.is_certain});

@@ -334,11 +334,11 @@ std::vector<CrashScenario> follow_crash_scenarios() {
     std::vector<CrashScenario> all;
     for (const FollowPiece& piece : follow_pieces) {
         all.push_back(
-            {.name = piece.name, .about = "followers", .states_per_cut = 200, .nested_one_in = 0, .record = [&piece](std::uint64_t, Bug bug) {
+            {.name = piece.name, .about = "followers", .states_per_cut = 600, .nested_one_in = 0, .record = [&piece](std::uint64_t, Bug bug) {
                  return record_following(piece, bug);
              }});
     }
-    all.push_back({.name = "follow-replace", .about = "followers", .states_per_cut = 200, .nested_one_in = 0, .record = [](std::uint64_t, Bug bug) {
+    all.push_back({.name = "follow-replace", .about = "followers", .states_per_cut = 600, .nested_one_in = 0, .record = [](std::uint64_t, Bug bug) {
                        return record_replacing(bug);
                    }});
     return all;

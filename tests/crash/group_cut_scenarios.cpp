@@ -161,7 +161,7 @@ Recording record_cuts(Bug bug) {
 }  // namespace
 
 std::vector<CrashScenario> group_cut_crash_scenarios() {
-    return {{.name = "group-cuts", .about = "groups", .states_per_cut = 100, .nested_one_in = 0, .record = [](std::uint64_t, Bug bug) {
+    return {{.name = "group-cuts", .about = "groups", .states_per_cut = 400, .nested_one_in = 0, .record = [](std::uint64_t, Bug bug) {
                  return record_cuts(bug);
              }}};
 }

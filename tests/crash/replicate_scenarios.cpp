@@ -172,7 +172,7 @@ std::vector<CrashScenario> replicate_crash_scenarios() {
     std::vector<CrashScenario> all;
     const auto add = [&](const char* name, std::function<Recording(Bug)> record) {
         all.push_back(
-            {.name = name, .about = "replicated heaps", .states_per_cut = 200, .nested_one_in = 0, .record = [record](std::uint64_t, Bug bug) {
+            {.name = name, .about = "replicated heaps", .states_per_cut = 600, .nested_one_in = 0, .record = [record](std::uint64_t, Bug bug) {
                  return record(bug);
              }});
     };
