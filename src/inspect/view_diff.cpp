@@ -208,13 +208,16 @@ private:
     }
     static std::string path_to(const std::string& path, const Keyed& element) { return joined({path, name_of(element.key)}); }
 
+    /// A bit becomes three bytes, and no more becomes of anything else.
+    static void require_possible(std::uint64_t identity_bytes, const ViewValue& value) {
+        if (identity_bytes / 32 > ViewAccess::memory(value).end())
+            ViewAccess::memory(value).throw_corrupt(value.offset(), "a key is larger than the heap");
+    }
     /// Bytes that only equal values have in common.
     void add_identity(std::string& to, const std::string& path, const ViewValue& value, inspect::ViewBudget& budget, unsigned depth) {
         if (depth > inspect::view_depth_max)
             ViewAccess::memory(value).throw_corrupt(value.offset(), "values lie deeper within each other than 1,000");
-        // A bit becomes three bytes, and no more becomes of anything else.
-        if (to.size() / 32 > ViewAccess::memory(value).end())
-            ViewAccess::memory(value).throw_corrupt(value.offset(), "a key is larger than the heap");
+        require_possible(to.size(), value);
         budget.take(value, depth);
         const auto add_number = [&](std::uint64_t number) { to.append(reinterpret_cast<const char*>(&number), sizeof number); };
         const auto add_bytes = [&](std::uint64_t offset, std::uint64_t bytes) {
@@ -271,7 +274,11 @@ private:
     /// The order of its elements says nothing.
     void add_unordered(std::string& to, const std::string& path, const ViewValue& value, inspect::ViewBudget& budget, unsigned depth) {
         std::vector<std::string> elements;
-        for (const ViewValue& element : value.elements()) add_identity(elements.emplace_back(), path, element, budget, depth + 1);
+        std::uint64_t bytes = 0;
+        for (const ViewValue& element : value.elements()) {
+            add_identity(elements.emplace_back(), path, element, budget, depth + 1);
+            require_possible(bytes += elements.back().size(), value);
+        }
         std::ranges::sort(elements);
         for (const std::string& element : elements) to += element;
         const std::uint64_t count = elements.size();

@@ -11,6 +11,7 @@
 
 #include "base/json.hpp"
 #include "base/text.hpp"
+#include "shape/encoding.hpp"
 
 namespace taiyen {
 namespace {
@@ -170,6 +171,6 @@ private:
 
 std::vector<ShapeChange> changes(const Shape& before, const Shape& after) { return Changes(before, after).all(); }
 
-bool contradict(const Shape& before, const Shape& after) { return std::ranges::any_of(changes(before, after), &ShapeChange::is_certain); }
+bool shape::contradict(const Shape& before, const Shape& after) { return std::ranges::any_of(changes(before, after), &ShapeChange::is_certain); }
 
 }  // namespace taiyen

@@ -27,8 +27,10 @@ inline constexpr std::uint16_t version = 1;
 inline constexpr std::size_t name_bytes_max = 255;
 
 std::string encode(const Shape& shape);
+/// Whether one of the changes from the one to the other is certain.
+bool contradict(const Shape& before, const Shape& after);
 /// Whether a type's shape is to take the place of what is stored: nothing, what can't be read, a shape that says no more, or one by which something else lies in the same place. So the names are those of the program that stored last, and programs that know more and less of a
-/// type don't overwrite each other's, and neither do those that only call its fields otherwise. What a newer library wrote stays.
+/// type don't overwrite each other's. What a newer library wrote stays.
 bool is_wanted(std::string_view encoded, const std::optional<std::string>& stored);
 /// Gives the head the length and the checksum of what lies behind it. Requires: there is room for a head.
 void seal(std::span<std::byte> bytes);

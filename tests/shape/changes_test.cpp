@@ -10,8 +10,11 @@
 
 #include <taiyen/taiyen.hpp>
 
+#include "shape/encoding.hpp"
+
 namespace changes_test {
 using namespace taiyen;
+using shape::contradict;
 
 struct Opaque {
     Opaque() = default;

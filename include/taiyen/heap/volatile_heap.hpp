@@ -107,7 +107,7 @@ public:
     /// For a container in this heap. Throws: Error{closed}.
     template <class T>
     persistent_allocator<T> allocator();
-    /// Makes an object under a name of 1 to 1,024 bytes; containers in it lie in this heap. Throws: Error{name_taken | invalid_argument}, HeapFull, what the constructor throws: nothing changed. Complexity: O(1).
+    /// Makes an object under a name of 1 to 1,024 bytes; containers in it lie in this heap. Throws: Error{name_taken | invalid_argument}, Error{type_mismatch}: in an object of the type fields lie in other places, HeapFull, what the constructor throws: nothing changed. Complexity: O(1).
     template <class T, class... A>
     T& construct(std::string_view name, A&&... arguments);
     /// The object of that name; if there is none, as construct. Throws: also Error{type_mismatch}, as find.

@@ -62,7 +62,5 @@ struct ShapeChange {
 /// What became of a type, field by field: those that are gone, new, of another type or in another place. Below pointers and in elements, too. Empty: both tell the same, but for names of fields that are new in one place.
 /// What is opaque in one of them is compared by its size only. Complexity: linear in the shapes, as a rule; a hundred changes at most.
 TAIYEN_EXPORT std::vector<ShapeChange> changes(const Shape& before, const Shape& after);
-/// Whether one of the changes is certain.
-TAIYEN_EXPORT bool contradict(const Shape& before, const Shape& after);
 
 }  // namespace taiyen
