@@ -40,6 +40,7 @@
 #include <taiyen/inspect/view_diff.hpp>
 #include <taiyen/inspect/view_text.hpp>
 #include <taiyen/inspect/walk.hpp>
+#include <taiyen/migrate/migration.hpp>
 #include <taiyen/object/check_outs.hpp>
 #include <taiyen/object/checkout_transaction.hpp>
 #include <taiyen/object/object_id_set.hpp>

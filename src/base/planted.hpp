@@ -108,6 +108,7 @@ enum class Bug {
     kept_names_unsynced,         ///< last resort: the names of the old files' copies are not durable before the files change
     copy_named_before_sync,      ///< a copy of the heap gets its name before it is synced
     notes_behind_cut,            ///< transactions: what was noted of types is written into memory, but not into the log
+    migrated_in_two_steps,       ///< migration: names lead to the new objects before pointers do, and before old blocks are free
     compact_pointers_unheard,    ///< compacting: pointers are rewritten without a word to the capture
     engine_writes_unheard,       ///< stores and declared mode: what the engine announces is not kept
     next_not_woken,              ///< check-outs: who was woken in vain wakes no other one

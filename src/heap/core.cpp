@@ -368,6 +368,15 @@ void add_named(HeapCore& core, std::string_view name, const NamedObject& object,
     if (!is_kept) core.type_notes().set_shape_kept(number, core.engine().outside_changes());
 }
 
+void replace_named(HeapCore& core, std::string_view name, const NamedObject& object, shape::TypeShape& type) {
+    core.check_changeable();
+    const auto lock = core.lock_engine();
+    TAIYEN_CHECK(in_durable(core, object.object));
+    const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(object.object) - core.ranges().durable;
+    TAIYEN_CHECK(core.engine().remove_root(name));
+    core.engine().add_root({std::string(name), object.fingerprint, HeapOffset{offset}, object.bytes, object.count}, shape::encoded(type));
+}
+
 bool remove_named(HeapCore& core, std::string_view name) {
     core.check_changeable();
     const auto lock = core.lock_engine();

@@ -94,6 +94,7 @@ struct ViewAccess {
     static const ViewMemory& memory(const ViewValue& value) { return *value.memory_; }
     static bool is_bit(const ViewValue& value) { return value.node_ == bit_node; }
     static const ShapeNode& node(const ViewValue& value) { return value.node(); }
+    static std::uint32_t number(const ViewValue& value) { return value.node_; }
 };
 
 /// The elements of one container. Ends after as many as it claims to have.
@@ -104,6 +105,10 @@ public:
     virtual std::optional<ViewValue> next() = 0;
     /// How many are left; nothing: they have to be counted.
     virtual std::optional<std::uint64_t> left() const = 0;
+    using TakeBlock = std::function<void(std::uint64_t offset)>;
+    using TakeValue = std::function<void(const ViewValue&)>;
+    /// Calls `take` with each block that the container itself has, not what its elements have, and `take_value` with what lies in them and is no element. Of a new walk, which then is at its end. Throws: Error{corrupt}.
+    virtual void for_each_block(const TakeBlock& take, const TakeValue& take_value) = 0;
 
     static bool is_known(const Shape& shape, std::uint32_t node) noexcept;
     /// Null: where its elements lie is not known.

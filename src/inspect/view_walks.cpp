@@ -10,6 +10,9 @@ namespace {
 /// Trees and lists of a sane heap stay far below.
 constexpr unsigned tree_depth_max = 192;
 constexpr std::uint64_t control_bytes_min = 16;
+/// Of a B-tree.
+constexpr std::uint64_t inner_bytes = 2048;
+constexpr std::uint64_t inner_depth_max = 20;
 
 /// Of a container with empty functions and no allocator's state, in bytes; 0: not known.
 constexpr std::uint64_t bare_bytes(ShapeKind kind) {
@@ -67,6 +70,11 @@ protected:
     std::uint64_t element_bytes() const { return element_bytes_; }
     std::uint64_t alignment() const { return alignment_; }
     const ViewValue& container() const { return container_; }
+    /// Each element lies in a block of its own, so many bytes behind its beginning.
+    void for_each_node(std::uint64_t head_bytes, const TakeBlock& take) {
+        const std::uint64_t before_element = round_up(head_bytes, alignment_);
+        while (const auto element = next()) take(element->offset() - before_element);
+    }
 
     /// Each element has its own memory, of so many bytes at least.
     std::uint64_t claimed(std::uint64_t before_end) const { return claimed(before_end, element_bytes_); }
@@ -116,6 +124,13 @@ public:
         at_ += element_bytes();
         return element(here);
     }
+    void for_each_block(const TakeBlock& take, const TakeValue& /*take_value*/) override {
+        if (container().kind() == ShapeKind::array) return;
+        const bool is_string = container().kind() == ShapeKind::string;
+        const auto begin = target(is_string ? at(32) : at(24));
+        // Short strings lie within themselves.
+        if (begin && !(is_string && *begin == at(16))) take(*begin);
+    }
 
 private:
     std::uint64_t at_ = 0;
@@ -144,6 +159,9 @@ public:
         --left_;
         const std::uint64_t bit = bit_++;
         return ViewAccess::bit(container(), begin_ + bit / 8, static_cast<unsigned>(bit % 8));
+    }
+    void for_each_block(const TakeBlock& take, const TakeValue& /*take_value*/) override {
+        if (const auto begin = target(at(40))) take(*begin);
     }
 
 private:
@@ -183,6 +201,12 @@ public:
         return element(here);
     }
 
+    void for_each_block(const TakeBlock& take, const TakeValue& /*take_value*/) override {
+        const std::uint64_t last_row = target_of(at(8));
+        for (std::uint64_t row = row_; row <= last_row; row += 8) take(target_of(row));
+        take(target_of(at(80)));
+    }
+
 private:
     const std::uint64_t each_;
     std::uint64_t row_;
@@ -203,6 +227,7 @@ public:
         if (node_ == at(24)) memory().throw_corrupt(container().offset(), "a list has fewer elements than it says");
         return element(node_ + round_up(16, alignment()));
     }
+    void for_each_block(const TakeBlock& take, const TakeValue& /*take_value*/) override { for_each_node(16, take); }
 
 private:
     std::uint64_t left_;
@@ -225,6 +250,13 @@ public:
         node_ = *to;
         return element(node_ + round_up(8, alignment()));
     }
+    void for_each_block(const TakeBlock& take, const TakeValue& /*take_value*/) override {
+        for_each_node(8, take);
+        if (!counts_) return;
+        // A table of one bucket lies within itself.
+        const auto buckets = target(at(56));
+        if (buckets && *buckets != at(8)) take(*buckets);
+    }
 
 private:
     const bool counts_;
@@ -244,6 +276,7 @@ public:
         if (node_ == at(40)) memory().throw_corrupt(container().offset(), "a tree has fewer elements than it says");
         return element(node_ + round_up(32, alignment()));
     }
+    void for_each_block(const TakeBlock& take, const TakeValue& /*take_value*/) override { for_each_node(32, take); }
 
 private:
     std::uint64_t successor(std::uint64_t node) const {
@@ -274,6 +307,7 @@ public:
         const Shape& shape = *memory().shape;
         const std::uint64_t form = ViewAccess::node(container).count - 256;
         is_apart_ = form % 2 != 0;
+        key_node_ = ViewAccess::node(container).parts.front().node;
         are_digests_keys_ = form / 2 % 2 != 0;
         digest_bytes_ = form / 4;
         const ShapeNode& element_node = shape.nodes[ViewAccess::node(container).parts.front().node];
@@ -281,7 +315,8 @@ public:
         if (is_apart_) {
             key_bytes_ = key_alignment_ = sizeof(std::uint64_t);
         } else if (is_map) {
-            const ShapeNode& key = shape.nodes[element_node.parts[0].node];
+            key_node_ = element_node.parts[0].node;
+            const ShapeNode& key = shape.nodes[key_node_];
             const ShapeNode& value = shape.nodes[element_node.parts[1].node];
             key_bytes_ = key.bytes;
             key_alignment_ = key.alignment;
@@ -310,6 +345,25 @@ public:
         memory().require(value, value_bytes_);
         return ViewAccess::pair(container(), ViewAccess::node(container()).parts.front().node, key, value);
     }
+    void for_each_block(const TakeBlock& take, const TakeValue& take_value) override {
+        if (left_ == 0) return;
+        std::vector<std::uint64_t> leaves{leaf_};
+        while (left_ != 0) {
+            if (index_ == count_) {
+                enter(target_of(leaf_ + 8));
+                leaves.push_back(leaf_);
+            }
+            if (is_apart_) {
+                take(next()->offset());
+            } else {
+                const std::uint64_t here = std::min(left_, count_ - index_);
+                left_ -= here;
+                index_ += here;
+            }
+        }
+        for (const std::uint64_t leaf : leaves) take(leaf);
+        take_inner_nodes(leaves, take, take_value);
+    }
 
 private:
     void enter(std::uint64_t leaf) {
@@ -323,7 +377,78 @@ private:
         values_ = leaf + round_up((are_digests_keys_ ? order_ + slots_ : keys_ + slots_ * key_bytes_) - leaf, value_alignment_);
     }
 
+    /// What the shape doesn't tell of inner nodes: {u32 separators, 4 bytes}, digests, separators, children, counts.
+    struct InnerForm {
+        std::uint64_t separator_bytes;
+        bool separates_by_copies;  ///< each separator leads to a key of its own
+        bool is_ranked;
+    };
+
+    struct Inner {
+        std::vector<std::uint64_t> nodes;
+        std::vector<std::uint64_t> keys;  ///< copies, which separate
+    };
+
+    /// Of the possible forms only the right one leads to all leaves in their order.
+    void take_inner_nodes(const std::vector<std::uint64_t>& leaves, const TakeBlock& take, const TakeValue& take_value) const {
+        const auto height = memory().word<std::uint32_t>(at(8));
+        if (height == 0) return;
+        std::vector<InnerForm> forms;
+        for (const bool is_ranked : {false, true}) {
+            if (are_digests_keys_) {
+                forms.push_back({0, false, is_ranked});
+            } else {
+                forms.push_back({8, !is_apart_, is_ranked});
+                if (!is_apart_ && digest_bytes_ == 0 && key_bytes_ <= 32) forms.push_back({key_bytes_, false, is_ranked});
+            }
+        }
+        for (const InnerForm& form : forms) {
+            Inner inner;
+            std::size_t met = 0;
+            if (!leads_to(leaves, met, form, target_of(at(40)), height, inner) || met != leaves.size()) continue;
+            for (const std::uint64_t node : inner.nodes) take(node);
+            for (const std::uint64_t key : inner.keys) {
+                take(key);
+                take_value(ViewAccess::inner(container(), key_node_, key));
+            }
+            return;
+        }
+        memory().throw_corrupt(container().offset(), "the inner nodes of a tree don't lead to its leaves");
+    }
+
+    bool leads_to(const std::vector<std::uint64_t>& leaves, std::size_t& met, const InnerForm& form, std::uint64_t node, std::uint64_t height,
+                  Inner& inner) const {
+        if (height == 0) return met != leaves.size() && leaves[met++] == node;
+        if (height > inner_depth_max || node % 8 != 0 || !memory().holds(node, inner_bytes)) return false;
+        const std::uint64_t child_bytes = form.is_ranked ? 16 : 8;
+        const std::uint64_t most =
+            std::max<std::uint64_t>((inner_bytes - 32 - child_bytes) / (digest_bytes_ + form.separator_bytes + child_bytes), 8);
+        const auto count = memory().word<std::uint32_t>(node);
+        if (count > most) return false;
+        const std::uint64_t digests = node + round_up(8, are_digests_keys_ ? key_alignment_ : std::max<std::uint64_t>(digest_bytes_, 1));
+        const bool are_keys = form.separator_bytes != 8 || key_alignment_ > 8;
+        const std::uint64_t separators = round_up(digests + most * digest_bytes_, form.separator_bytes == 0 ? 1 : are_keys ? key_alignment_ : 8);
+        const std::uint64_t children = round_up(separators + most * form.separator_bytes, 8);
+        inner.nodes.push_back(node);
+        for (std::uint64_t i = 0; i <= count; ++i) {
+            const auto child = place_of(children + 8 * i);
+            if (!child || !leads_to(leaves, met, form, *child, height - 1, inner)) return false;
+            if (i == count || !form.separates_by_copies) continue;
+            const auto key = place_of(separators + 8 * i);
+            if (!key || !memory().holds(*key, key_bytes_)) return false;
+            inner.keys.push_back(*key);
+        }
+        return true;
+    }
+    /// Where the pointer leads to, if that is within the heap.
+    std::optional<std::uint64_t> place_of(std::uint64_t pointer) const {
+        if (!memory().holds(pointer, 8)) return std::nullopt;
+        const auto to = memory().place(pointer, memory().word<std::uint64_t>(pointer), ViewAccess::node(container()).distances);
+        return to && *to < memory().end() ? to : std::nullopt;
+    }
+
     std::uint64_t left_ = 0;
+    std::uint32_t key_node_ = 0;
     bool is_apart_ = false;
     bool are_digests_keys_ = false;
     bool has_values_ = false;
@@ -364,6 +489,9 @@ public:
             return element(first_ + element_bytes() * slot_++);
         }
         memory().throw_corrupt(container().offset(), "a hash table has fewer elements than it says");
+    }
+    void for_each_block(const TakeBlock& take, const TakeValue& /*take_value*/) override {
+        if (slots_ != 0) take(block_);
     }
 
 private:

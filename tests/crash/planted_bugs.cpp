@@ -95,6 +95,7 @@ const std::vector<PlantedBug>& planted_bugs() {
          {"volatile-archive", "volatile-elsewhere"},
          "what travels is named when it is durable"},
         {Bug::compact_pointers_unheard, "compact_pointers_unheard", {"compact-log"}, "a step that moves blocks is captured whole"},
+        {Bug::migrated_in_two_steps, "migrated_in_two_steps", {"migrate-log"}, "objects that are migrated, and what leads to them, are one change"},
         {Bug::notes_behind_cut, "notes_behind_cut", {"shape-log"}, "a type's shape is stored in one step with what is changed"},
         {Bug::group_before_write, "group_before_write", {"txn-commit"}, "acknowledged means written"},
         {Bug::group_before_write, "group_before_write", {"group-log-1", "group-log-2"}, "acknowledged means written"},

@@ -46,6 +46,7 @@ std::vector<CrashScenario> group_log_crash_scenarios();
 std::vector<CrashScenario> transfer_crash_scenarios();
 std::vector<CrashScenario> compact_crash_scenarios();
 std::vector<CrashScenario> shape_crash_scenarios();
+std::vector<CrashScenario> migrate_crash_scenarios();
 std::vector<CrashScenario> replicate_crash_scenarios();
 std::vector<CrashScenario> follow_crash_scenarios();
 std::vector<CrashScenario> group_cut_crash_scenarios();

@@ -44,7 +44,7 @@ std::string memory_text() {
 }  // namespace
 
 bool closing_table(const Setting& setting) {
-    heading("8. The heap and the machine");
+    heading("9. The heap and the machine");
     const taiyen::SnapshotHeap heap(taiyen::open_only, setting.heap_file());
     const Document& document = *heap.find<Document>("document");
     const taiyen::HeapStats stats = heap.stats();

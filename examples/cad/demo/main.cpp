@@ -22,7 +22,7 @@ constexpr std::string_view usage =
     "usage: taiyen_cad_demo [options]\n"
     "\n"
     "Imports LibreCAD's part library into a heap file, opens it from a new process, draws pictures,\n"
-    "edits, saves, is killed, takes back what was done, and sends a compressed copy.\n"
+    "edits, saves, is killed, takes back what was done, sends a compressed copy, and becomes its own next version.\n"
     "Exits with 1 if anything it checks does not hold.\n"
     "\n"
     "  --library DIR  folder of DXF files (default: /usr/share/librecad/library, Debian package librecad-data)\n"
@@ -73,7 +73,7 @@ std::optional<Arguments> parse(const std::vector<std::string>& words) {
 }
 
 void print_ten_lines() {
-    heading("9. The lines that did it, as they stand in examples/cad");
+    heading("10. The lines that did it, as they stand in examples/cad");
     std::printf("%s", ten_lines);
 }
 
@@ -94,6 +94,7 @@ int run_demo(const Arguments& arguments) {
     fine &= kill_during_saves(setting);
     fine &= undo_after_restart(setting);
     fine &= send_by_mail(setting);
+    fine &= migrate_to_next_version(setting);
     fine &= closing_table(setting);
     print_ten_lines();
     std::printf("\n%s in %s; repeat the random parts with --seed %llu\n", fine ? "Everything held," : "SOMETHING DID NOT HOLD,",

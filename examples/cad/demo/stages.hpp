@@ -25,6 +25,8 @@ bool save_one_edit(const Setting& setting);
 bool kill_during_saves(const Setting& setting);
 bool undo_after_restart(const Setting& setting);
 bool send_by_mail(const Setting& setting);
+/// After `send_by_mail`.
+bool migrate_to_next_version(const Setting& setting);
 bool closing_table(const Setting& setting);
 
 // What children of the demo do; the result is their exit status.

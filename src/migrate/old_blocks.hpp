@@ -1,0 +1,62 @@
+#pragma once
+/// OldBlocks: what old values held, block by block, as their shapes tell.
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include <taiyen/inspect/view.hpp>
+
+namespace taiyen::heap {
+class HeapCore;
+}
+
+namespace taiyen::migrate {
+
+/// Which types, of one shape, have something of a kind in them or in their elements.
+class TypesWith {
+public:
+    /// `has`: whether a node has it by itself.
+    explicit TypesWith(bool (*has)(const ShapeNode&)) : has_(has) {}
+    bool operator()(const Shape& shape, std::uint32_t node);
+
+private:
+    bool (*has_)(const ShapeNode&);
+    std::map<const Shape*, std::vector<bool>> known_;
+};
+
+class OldBlocks {
+public:
+    /// What lies there frees what it holds by itself.
+    void know(std::uint64_t offset) { known_.insert(offset); }
+    /// A block, and what the value that lies in it holds. Throws: Error{corrupt}.
+    void add(const ViewValue& in_block);
+    /// Those that were added, from now on as one set. Throws: Error{corrupt}: one of them is no live block.
+    void close(const heap::HeapCore& core);
+
+    /// Whether a byte lies in one of them. Requires: closed. Complexity: logarithmic.
+    bool hold(std::uint64_t offset) const;
+    /// Their beginnings, in ascending order.
+    const std::vector<std::uint64_t>& all() const { return blocks_; }
+    std::uint64_t bytes() const { return bytes_; }
+    /// Types of values that may have held blocks, which nobody knows.
+    const std::set<std::string>& left() const { return left_; }
+
+private:
+    void add_held(const ViewValue& value, unsigned depth);
+
+    std::unordered_set<std::uint64_t> known_;
+    std::vector<std::uint64_t> blocks_;
+    std::vector<std::uint64_t> ends_;
+    std::uint64_t bytes_ = 0;
+    std::set<std::string> left_;
+    TypesWith with_blocks_{&may_hold_blocks};
+
+    static bool may_hold_blocks(const ShapeNode& node);
+};
+
+}  // namespace taiyen::migrate
