@@ -368,13 +368,16 @@ void add_named(HeapCore& core, std::string_view name, const NamedObject& object,
     if (!is_kept) core.type_notes().set_shape_kept(number, core.engine().outside_changes());
 }
 
-void replace_named(HeapCore& core, std::string_view name, const NamedObject& object, shape::TypeShape& type) {
+void replace_named(HeapCore& core, std::span<const NewlyNamed> objects) {
     core.check_changeable();
     const auto lock = core.lock_engine();
-    TAIYEN_CHECK(in_durable(core, object.object));
-    const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(object.object) - core.ranges().durable;
-    TAIYEN_CHECK(core.engine().remove_root(name));
-    core.engine().add_root({std::string(name), object.fingerprint, HeapOffset{offset}, object.bytes, object.count}, shape::encoded(type));
+    std::vector<std::pair<Root, std::string_view>> roots;
+    for (const NewlyNamed& one : objects) {
+        TAIYEN_CHECK(in_durable(core, one.object.object));
+        const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(one.object.object) - core.ranges().durable;
+        roots.emplace_back(Root{one.name, one.object.fingerprint, HeapOffset{offset}, one.object.bytes, one.object.count}, shape::encoded(*one.type));
+    }
+    core.engine().replace_roots(roots);
 }
 
 bool remove_named(HeapCore& core, std::string_view name) {

@@ -177,8 +177,14 @@ private:
 /// The heap of each 4 GiB slot of the 47-bit address space. Exported for the store hooks, which are compiled into programs.
 extern TAIYEN_EXPORT constinit std::array<std::atomic<HeapCore*>, slot_count> slot_table;
 
-/// The object takes the place of the one that has the name, and the heap keeps the shape of its type in place of any other. Throws: as add_named. Requires: there is one.
-void replace_named(HeapCore& core, std::string_view name, const NamedObject& object, shape::TypeShape& type);
+/// An object that takes the place of the one that has the name.
+struct NewlyNamed {
+    std::string name;
+    NamedObject object;
+    shape::TypeShape* type;
+};
+/// All of them at once; the heap keeps the shapes of their types in place of any others. Throws: as add_named; then nothing has changed. Requires: the names are there.
+void replace_named(HeapCore& core, std::span<const NewlyNamed> objects);
 
 /// Tells the report handler about a free that can't be done; true: it was done.
 bool tell(FreeResult result, const void* block) noexcept;

@@ -476,6 +476,12 @@ bool Engine::move_root(std::string_view name, HeapOffset object) {
     return state_->directory.move(name, object);
 }
 
+void Engine::replace_roots(std::span<const std::pair<Root, std::string_view>> roots) {
+    state_->require_writable();
+    state_->prove_directory();
+    state_->directory.replace(roots);
+}
+
 bool Engine::retype_root(std::string_view name, std::string_view fingerprint) {
     state_->require_writable();
     state_->prove_directory();

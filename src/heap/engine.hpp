@@ -172,6 +172,8 @@ public:
     /// All names of a heap that has none yet, which differ. Needs no more room than they had anywhere before. Throws: as add_root, but for name_taken.
     void add_first_roots(const std::vector<Root>& roots);
     bool remove_root(std::string_view name);
+    /// Each of these names, which are there, leads to another object, of a type whose encoded shape is kept in place of any other. Throws: HeapFull, Error{corrupt | invalid_argument}: nothing has changed.
+    void replace_roots(std::span<const std::pair<Root, std::string_view>> roots);
     /// The named object lies there now; false: there is no such name. Throws: Error{corrupt}; it needs no room.
     bool move_root(std::string_view name, HeapOffset object);
     /// Gives the object of that name another fingerprint; false if there is none. Throws: HeapFull, Error{corrupt | invalid_argument}: nothing happened.

@@ -258,6 +258,29 @@ void RootDirectory::add_first(std::span<const Root> roots) {
     span_.store(pages_.super().directory, table.offset);
 }
 
+void RootDirectory::replace(std::span<const std::pair<Root, std::string_view>> roots) {
+    std::vector<Root> wanted;
+    for (const auto& [root, shape] : roots) {
+        require_storable(root);
+        TAIYEN_CHECK(find(root.name).has_value());
+        for (Root& part : parts_of(root.fingerprint, shape)) wanted.push_back(std::move(part));
+        wanted.push_back(root);
+    }
+    if (wanted.empty()) return;
+    const Table table = with_room(wanted);
+    for (const auto& [root, shape] : roots) {
+        put_shape(table, parts_of(root.fingerprint, shape));
+        const std::uint32_t hash = hash_of(root.name);
+        const std::uint32_t at = write(table,
+                                       {root.object.value, root.bytes, root.count, static_cast<std::uint32_t>(root.name.size()),
+                                        static_cast<std::uint32_t>(root.fingerprint.size())},
+                                       root.name, root.fingerprint);
+        const auto index = locate(table, root.name, hash);
+        if (!index) throw_corrupt(table.offset, "the name of a root can't be found by its hash");
+        span_.store(table.slots[*index], DirectorySlot{at, hash});
+    }
+}
+
 bool RootDirectory::remove(std::string_view name) {
     const auto found = table();
     if (!found) return false;

@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "heap/runs.hpp"
@@ -28,6 +29,8 @@ public:
     void add(const Root& root, std::string_view shape = {});
     /// The same for all names of a heap that has none yet, which differ: no more room than they need is asked for, not that of smaller directories on the way there.
     void add_first(std::span<const Root> roots);
+    /// Each of these names, which are there, leads to another object, of a type whose encoded shape is kept in place of any other. Throws: HeapFull, Error{corrupt | invalid_argument}: nothing has changed.
+    void replace(std::span<const std::pair<Root, std::string_view>> roots);
     bool remove(std::string_view name);
     /// The object of that name lies there now. In place.
     bool move(std::string_view name, HeapOffset object);

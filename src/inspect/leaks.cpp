@@ -10,6 +10,8 @@
 #include "inspect/program_words.hpp"
 #include "inspect/type_text.hpp"
 #include "store/heap_access.hpp"
+#include "transfer/pointer_finder.hpp"
+#include "transfer/shape_types.hpp"
 #include "txn/transaction_service.hpp"
 
 namespace taiyen {
@@ -37,9 +39,11 @@ public:
             walk_.from(root.object, holder);
             report_.holdings.push_back(holder.holding);
         }
+        held_ = walk_.visited();
         tell_program_pointers(roots);
         find_doubtful();
         find_lost();
+        find_hidden();
         std::sort(chosen_.begin(), chosen_.end(), comes_before);
         for (LeakedBlock& leak : chosen_) complete(leak);
         report_.leaks = std::move(chosen_);
@@ -156,6 +160,36 @@ private:
         }
     }
 
+    /// What words lead to and pointers don't, if it is known which ones are pointers.
+    void find_hidden() {
+        if (file_.links() == heap::Links::distances || file_.home() != file_.ranges().durable) {
+            report_.why_not = "it is not mapped where its pointers are true";
+            return;
+        }
+        const transfer::ShapeTypes shapes(engine_, {});
+        report_.why_not = shapes.unknown();
+        if (!shapes.are_all()) return;
+        const heap::CoreRanges& ranges = file_.ranges();
+        const transfer::HeapView view{engine_, reinterpret_cast<const std::byte*>(ranges.durable), ranges.durable, ranges.durable_bytes, file_.path()};
+        transfer::PointerPlaces places(view);
+        RebaseReport unused;
+        PointerWalk::State state(view, places, unused, 0);
+        try {
+            transfer::walk_shapes(view, shapes.types(), unused, state);
+        } catch (const Error& error) {
+            if (error.code() != errc::type_mismatch) throw;
+            report_.why_not = error.what();
+            return;
+        }
+        report_.is_by_shapes = true;
+        for_each_block([&](const Block& block) {
+            if (state.reached.test(block.offset.value) || !held_.contains(inspect::id_of(block.offset))) return;
+            ++report_.hidden_blocks;
+            report_.hidden_bytes += block.usable_bytes;
+            choose(block, LeakKind::hidden);
+        });
+    }
+
     static bool comes_before(const LeakedBlock& a, const LeakedBlock& b) {
         return std::tuple(a.kind, ~a.bytes, a.offset) < std::tuple(b.kind, ~b.bytes, b.offset);
     }
@@ -193,6 +227,7 @@ private:
     const LeakOptions& options_;
     const heap::Engine& engine_;
     BlockWalk walk_;
+    BlockSet held_;  ///< by named objects
     inspect::ProgramWords program_words_;
     LeakReport report_;
     std::map<std::size_t, std::pair<std::uint64_t, std::size_t>> by_size_;

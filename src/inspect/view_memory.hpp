@@ -95,6 +95,8 @@ struct ViewAccess {
     static bool is_bit(const ViewValue& value) { return value.node_ == bit_node; }
     static const ShapeNode& node(const ViewValue& value) { return value.node(); }
     static std::uint32_t number(const ViewValue& value) { return value.node_; }
+    /// A pair whose parts don't lie side by side.
+    static bool is_split(const ViewValue& value) { return value.second_ != 0 && value.node_ != bit_node; }
 };
 
 /// The elements of one container. Ends after as many as it claims to have.

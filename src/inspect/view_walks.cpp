@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "inspect/view_memory.hpp"
+#include "shape/btree_form.hpp"
+#include "shape/container_bytes.hpp"
 
 namespace taiyen::inspect {
 namespace {
@@ -10,40 +12,6 @@ namespace {
 /// Trees and lists of a sane heap stay far below.
 constexpr unsigned tree_depth_max = 192;
 constexpr std::uint64_t control_bytes_min = 16;
-/// Of a B-tree.
-constexpr std::uint64_t inner_bytes = 2048;
-constexpr std::uint64_t inner_depth_max = 20;
-
-/// Of a container with empty functions and no allocator's state, in bytes; 0: not known.
-constexpr std::uint64_t bare_bytes(ShapeKind kind) {
-    switch (kind) {
-        case ShapeKind::string: return 32;
-        case ShapeKind::vector: return 24;
-        case ShapeKind::bit_vector: return 40;
-        case ShapeKind::deque: return 80;
-        case ShapeKind::list: return 24;
-        case ShapeKind::forward_list: return 8;
-        case ShapeKind::map:
-        case ShapeKind::multimap:
-        case ShapeKind::set:
-        case ShapeKind::multiset: return 48;
-        case ShapeKind::unordered_map:
-        case ShapeKind::unordered_multimap:
-        case ShapeKind::unordered_set:
-        case ShapeKind::unordered_multiset: return 56;
-        case ShapeKind::btree_map:
-        case ShapeKind::btree_multimap:
-        case ShapeKind::btree_set:
-        case ShapeKind::btree_multiset:
-        case ShapeKind::ordered_map:
-        case ShapeKind::ordered_multimap:
-        case ShapeKind::ordered_set:
-        case ShapeKind::ordered_multiset: return 40;
-        case ShapeKind::flat_hash_map:
-        case ShapeKind::flat_hash_set: return 32;
-        default: return 0;
-    }
-}
 
 /// With the container's words at its end, behind the allocator and whatever else is empty.
 class ContainerWalk : public ViewWalk {
@@ -300,34 +268,11 @@ private:
     std::uint64_t node_ = 0;
 };
 
-/// Leaves, each linked to the next: {previous, next, u16 elements, u16 slots, 4 bytes}, digests, the slot of each element in a byte, keys, values (taiyen/ordered/detail/btree_nodes.hpp).
+/// Leaves, each linked to the next, and nodes above them (shape/btree_form.hpp).
 class BTree final : public ContainerWalk {
 public:
-    explicit BTree(const ViewValue& container) : ContainerWalk(container) {
-        const Shape& shape = *memory().shape;
-        const std::uint64_t form = ViewAccess::node(container).count - 256;
-        is_apart_ = form % 2 != 0;
-        key_node_ = ViewAccess::node(container).parts.front().node;
-        are_digests_keys_ = form / 2 % 2 != 0;
-        digest_bytes_ = form / 4;
-        const ShapeNode& element_node = shape.nodes[ViewAccess::node(container).parts.front().node];
-        const bool is_map = container.kind() == ShapeKind::btree_map || container.kind() == ShapeKind::btree_multimap;
-        if (is_apart_) {
-            key_bytes_ = key_alignment_ = sizeof(std::uint64_t);
-        } else if (is_map) {
-            key_node_ = element_node.parts[0].node;
-            const ShapeNode& key = shape.nodes[key_node_];
-            const ShapeNode& value = shape.nodes[element_node.parts[1].node];
-            key_bytes_ = key.bytes;
-            key_alignment_ = key.alignment;
-            value_bytes_ = value.bytes;
-            value_alignment_ = value.alignment;
-            has_values_ = true;
-        } else {
-            key_bytes_ = element_node.bytes;
-            key_alignment_ = element_node.alignment;
-        }
-        left_ = claimed(16, key_bytes_ + value_bytes_ + 1);  // keys and values lie apart, without what pads a pair
+    explicit BTree(const ViewValue& container) : ContainerWalk(container), form_(*memory().shape, ViewAccess::node(container)) {
+        left_ = claimed(16, form_.key_bytes + form_.value_bytes + 1);  // keys and values lie apart, without what pads a pair
         if (left_ != 0) enter(target_of(at(32)));
     }
     std::optional<std::uint64_t> left() const override { return left_; }
@@ -335,14 +280,14 @@ public:
         if (left_ == 0) return std::nullopt;
         while (index_ == count_) enter(target_of(leaf_ + 8));
         --left_;
-        const std::uint64_t slot = memory().word<std::uint8_t>(order_ + index_++);
+        const std::uint64_t slot = memory().word<std::uint8_t>(leaf_ + parts_.order + index_++);
         if (slot >= slots_) memory().throw_corrupt(leaf_, "a leaf of a tree has an element in no slot");
-        const std::uint64_t key = keys_ + slot * key_bytes_;
-        if (is_apart_) return element(target_of(key));
-        if (!has_values_) return element(key);
-        const std::uint64_t value = values_ + slot * value_bytes_;
-        memory().require(key, key_bytes_);
-        memory().require(value, value_bytes_);
+        const std::uint64_t key = leaf_ + parts_.keys + slot * form_.key_bytes;
+        if (form_.is_apart) return element(target_of(key));
+        if (!form_.has_values) return element(key);
+        const std::uint64_t value = leaf_ + parts_.values + slot * form_.value_bytes;
+        memory().require(key, form_.key_bytes);
+        memory().require(value, form_.value_bytes);
         return ViewAccess::pair(container(), ViewAccess::node(container()).parts.front().node, key, value);
     }
     void for_each_block(const TakeBlock& take, const TakeValue& take_value) override {
@@ -353,7 +298,7 @@ public:
                 enter(target_of(leaf_ + 8));
                 leaves.push_back(leaf_);
             }
-            if (is_apart_) {
+            if (form_.is_apart) {
                 take(next()->offset());
             } else {
                 const std::uint64_t here = std::min(left_, count_ - index_);
@@ -362,108 +307,48 @@ public:
             }
         }
         for (const std::uint64_t leaf : leaves) take(leaf);
-        take_inner_nodes(leaves, take, take_value);
+        const auto height = memory().word<std::uint32_t>(at(8));
+        if (height == 0) return;
+        const Pointers pointers{memory(), ViewAccess::node(container()).distances};
+        const auto inner = shape::BTreeInnerWalk(form_, pointers, leaves).find(target_of(at(40)), height);
+        if (!inner) memory().throw_corrupt(container().offset(), "the inner nodes of a tree don't lead to its leaves");
+        for (const std::uint64_t node : inner->nodes) take(node);
+        for (const std::uint64_t key : inner->copies) {
+            take(key);
+            take_value(ViewAccess::inner(container(), form_.key, key));
+        }
     }
 
 private:
+    /// What BTreeInnerWalk asks.
+    struct Pointers {
+        const ViewMemory& memory;
+        bool are_distances;
+
+        bool holds(std::uint64_t offset, std::uint64_t bytes) const { return memory.holds(offset, bytes); }
+        std::uint32_t count(std::uint64_t node) const { return memory.word<std::uint32_t>(node); }
+        std::optional<std::uint64_t> target(std::uint64_t pointer) const {
+            const auto to = memory.place(pointer, memory.word<std::uint64_t>(pointer), are_distances);
+            return to && *to < memory.end() ? to : std::nullopt;
+        }
+    };
+
     void enter(std::uint64_t leaf) {
         leaf_ = leaf;
         index_ = 0;
         count_ = memory().word<std::uint16_t>(leaf + 16);
         slots_ = memory().word<std::uint16_t>(leaf + 18);
         if (count_ == 0 || count_ > slots_ || slots_ > 255) memory().throw_corrupt(leaf, "a leaf of a tree has more elements than slots, or none");
-        order_ = leaf + 24 + slots_ * digest_bytes_;
-        keys_ = are_digests_keys_ ? leaf + 24 : leaf + round_up(order_ + slots_ - leaf, key_alignment_);
-        values_ = leaf + round_up((are_digests_keys_ ? order_ + slots_ : keys_ + slots_ * key_bytes_) - leaf, value_alignment_);
+        parts_ = form_.leaf(slots_);
     }
 
-    /// What the shape doesn't tell of inner nodes: {u32 separators, 4 bytes}, digests, separators, children, counts.
-    struct InnerForm {
-        std::uint64_t separator_bytes;
-        bool separates_by_copies;  ///< each separator leads to a key of its own
-        bool is_ranked;
-    };
-
-    struct Inner {
-        std::vector<std::uint64_t> nodes;
-        std::vector<std::uint64_t> keys;  ///< copies, which separate
-    };
-
-    /// Of the possible forms only the right one leads to all leaves in their order.
-    void take_inner_nodes(const std::vector<std::uint64_t>& leaves, const TakeBlock& take, const TakeValue& take_value) const {
-        const auto height = memory().word<std::uint32_t>(at(8));
-        if (height == 0) return;
-        std::vector<InnerForm> forms;
-        for (const bool is_ranked : {false, true}) {
-            if (are_digests_keys_) {
-                forms.push_back({0, false, is_ranked});
-            } else {
-                forms.push_back({8, !is_apart_, is_ranked});
-                if (!is_apart_ && digest_bytes_ == 0 && key_bytes_ <= 32) forms.push_back({key_bytes_, false, is_ranked});
-            }
-        }
-        for (const InnerForm& form : forms) {
-            Inner inner;
-            std::size_t met = 0;
-            if (!leads_to(leaves, met, form, target_of(at(40)), height, inner) || met != leaves.size()) continue;
-            for (const std::uint64_t node : inner.nodes) take(node);
-            for (const std::uint64_t key : inner.keys) {
-                take(key);
-                take_value(ViewAccess::inner(container(), key_node_, key));
-            }
-            return;
-        }
-        memory().throw_corrupt(container().offset(), "the inner nodes of a tree don't lead to its leaves");
-    }
-
-    bool leads_to(const std::vector<std::uint64_t>& leaves, std::size_t& met, const InnerForm& form, std::uint64_t node, std::uint64_t height,
-                  Inner& inner) const {
-        if (height == 0) return met != leaves.size() && leaves[met++] == node;
-        if (height > inner_depth_max || node % 8 != 0 || !memory().holds(node, inner_bytes)) return false;
-        const std::uint64_t child_bytes = form.is_ranked ? 16 : 8;
-        const std::uint64_t most =
-            std::max<std::uint64_t>((inner_bytes - 32 - child_bytes) / (digest_bytes_ + form.separator_bytes + child_bytes), 8);
-        const auto count = memory().word<std::uint32_t>(node);
-        if (count > most) return false;
-        const std::uint64_t digests = node + round_up(8, are_digests_keys_ ? key_alignment_ : std::max<std::uint64_t>(digest_bytes_, 1));
-        const bool are_keys = form.separator_bytes != 8 || key_alignment_ > 8;
-        const std::uint64_t separators = round_up(digests + most * digest_bytes_, form.separator_bytes == 0 ? 1 : are_keys ? key_alignment_ : 8);
-        const std::uint64_t children = round_up(separators + most * form.separator_bytes, 8);
-        inner.nodes.push_back(node);
-        for (std::uint64_t i = 0; i <= count; ++i) {
-            const auto child = place_of(children + 8 * i);
-            if (!child || !leads_to(leaves, met, form, *child, height - 1, inner)) return false;
-            if (i == count || !form.separates_by_copies) continue;
-            const auto key = place_of(separators + 8 * i);
-            if (!key || !memory().holds(*key, key_bytes_)) return false;
-            inner.keys.push_back(*key);
-        }
-        return true;
-    }
-    /// Where the pointer leads to, if that is within the heap.
-    std::optional<std::uint64_t> place_of(std::uint64_t pointer) const {
-        if (!memory().holds(pointer, 8)) return std::nullopt;
-        const auto to = memory().place(pointer, memory().word<std::uint64_t>(pointer), ViewAccess::node(container()).distances);
-        return to && *to < memory().end() ? to : std::nullopt;
-    }
-
+    const shape::BTreeForm form_;
     std::uint64_t left_ = 0;
-    std::uint32_t key_node_ = 0;
-    bool is_apart_ = false;
-    bool are_digests_keys_ = false;
-    bool has_values_ = false;
-    std::uint64_t digest_bytes_ = 0;
-    std::uint64_t key_bytes_ = 0;
-    std::uint64_t key_alignment_ = 1;
-    std::uint64_t value_bytes_ = 0;
-    std::uint64_t value_alignment_ = 1;
     std::uint64_t leaf_ = 0;
     std::uint64_t index_ = 0;
     std::uint64_t count_ = 0;
     std::uint64_t slots_ = 0;
-    std::uint64_t order_ = 0;
-    std::uint64_t keys_ = 0;
-    std::uint64_t values_ = 0;
+    shape::BTreeForm::Leaf parts_{};
 };
 
 /// One block: a byte for each slot, not negative where it holds something, then the slots.
@@ -506,11 +391,8 @@ private:
 
 bool ViewWalk::is_known(const Shape& shape, std::uint32_t number) noexcept {
     const ShapeNode& node = shape.nodes[number];
-    const std::uint64_t bare = bare_bytes(node.kind);
-    const bool is_bare = bare != 0 && (node.bytes == bare || node.bytes == bare + sizeof(std::uint64_t));
-    if (node.kind == ShapeKind::bit_vector) return is_bare && !node.distances;
-    if (node.parts.size() != 1 || shape.nodes[node.parts.front().node].bytes == 0) return false;
-    return node.kind == ShapeKind::array || is_bare;
+    if (node.kind == ShapeKind::array) return node.parts.size() == 1 && shape.nodes[node.parts.front().node].bytes != 0;
+    return shape::is_known_container(shape, number);
 }
 
 std::unique_ptr<ViewWalk> ViewWalk::of(const ViewValue& container) {

@@ -14,7 +14,9 @@ bool Links::may_hold_pointers(const ShapeNode& node) {
 
 void Links::look(const std::string& name, const ViewValue& value) {
     name_ = name;
+    roots_.push_back(value);
     waiting_.push_back(value);
+    budget_.emplace(value);
     while (!waiting_.empty()) {
         const ViewValue next = waiting_.back();
         waiting_.pop_back();
@@ -26,9 +28,10 @@ void Links::look_at(const ViewValue& value, unsigned depth) {
     const inspect::ViewMemory& memory = ViewAccess::memory(value);
     if (ViewAccess::is_bit(value) || !with_pointers_(*memory.shape, ViewAccess::number(value))) return;
     if (depth > inspect::view_depth_max) memory.throw_corrupt(value.offset(), "values lie too deep within each other");
+    budget_->take(value, depth);
     switch (value.kind()) {
         case ShapeKind::pointer: return look_at_pointer(value);
-        case ShapeKind::opaque: return look_at_words(value);
+        case ShapeKind::opaque: return look_at_words(value, value.offset(), value.bytes());
         case ShapeKind::optional:
         case ShapeKind::variant:
             if (const auto held = value.target()) look_at(*held, depth + 1);
@@ -40,7 +43,7 @@ void Links::look_at(const ViewValue& value, unsigned depth) {
     else if (value.has_elements())
         for (const ViewValue& element : value.elements()) look_at(element, depth + 1);
     else
-        look_at_words(value);
+        look_at_words(value, value.offset(), value.bytes());
 }
 
 void Links::look_at_pointer(const ViewValue& pointer) {
@@ -53,22 +56,35 @@ void Links::look_at_pointer(const ViewValue& pointer) {
     if (old_.hold(*place)) {
         const std::string type = memory.shape->type(target);
         const auto now = moves_.find(*place, type);
-        if (!now) throw_led_astray(pointer, *place, type);
-        patches_.push_back({pointer.offset(), *now, node.distances});
-        leads_to = *now;
+        if (!now || !is_of_shape(*memory.shape, target, *now->type)) throw_led_astray(pointer, *place, type);
+        patches_.push_back({pointer.offset(), now->now, node.distances});
+        leads_to = now->now;
     }
     const std::uint64_t bytes = memory.shape->nodes[target].bytes;
+    if (bytes == 0 && leads_to == *place) look_at_block(pointer, *place);
     if (bytes == 0 || !memory.holds(leads_to, bytes) || !with_pointers_(*memory.shape, target)) return;
     if (seen_.emplace(memory.shape.get(), target, leads_to).second) waiting_.push_back(ViewAccess::inner(pointer, target, leads_to));
 }
 
-void Links::look_at_words(const ViewValue& unknown) const {
-    const inspect::ViewMemory& memory = ViewAccess::memory(unknown);
+bool Links::is_of_shape(const Shape& shape, std::uint32_t target, const TypeInfo& type) {
+    const auto [at, is_new] = same_.try_emplace({&shape, target, &type}, true);
+    // What a value lies in has the type as it is now; of the value itself it is told.
+    if (is_new && shape.type(target) == type.text) at->second = changes(part_of(shape, target), *type.shape).empty();
+    return at->second;
+}
+
+/// Of what nothing but the name is known.
+void Links::look_at_block(const ViewValue& pointer, std::uint64_t block) const {
+    const inspect::ViewMemory& memory = ViewAccess::memory(pointer);
+    look_at_words(pointer, block, memory.file.engine().usable_size(reinterpret_cast<const void*>(memory.file.ranges().durable + block)));
+}
+
+void Links::look_at_words(const ViewValue& holder, std::uint64_t begin, std::uint64_t bytes) const {
+    const inspect::ViewMemory& memory = ViewAccess::memory(holder);
     const bool is_distance = memory.file.links() == heap::Links::distances;
-    for (std::uint64_t at = 0; at + sizeof(std::uint64_t) <= unknown.bytes(); at += sizeof(std::uint64_t)) {
-        const std::uint64_t word = unknown.offset() + at;
+    for (std::uint64_t word = round_up(begin, 8); word + sizeof(std::uint64_t) <= begin + bytes; word += sizeof(std::uint64_t)) {
         const auto place = memory.place(word, memory.word<std::uint64_t>(word), is_distance);
-        if (place && old_.hold(*place)) throw_led_astray(unknown, *place, "something in it");
+        if (place && old_.hold(*place)) throw_led_astray(holder, *place, "something in it");
     }
 }
 

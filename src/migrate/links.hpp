@@ -30,17 +30,23 @@ public:
 private:
     void look_at(const ViewValue& value, unsigned depth);
     void look_at_pointer(const ViewValue& pointer);
-    void look_at_words(const ViewValue& unknown) const;
+    void look_at_block(const ViewValue& pointer, std::uint64_t block) const;
+    void look_at_words(const ViewValue& holder, std::uint64_t begin, std::uint64_t bytes) const;
+    /// Whether a pointer that was not migrated may lead to a value of that type.
+    bool is_of_shape(const Shape& shape, std::uint32_t target, const TypeInfo& type);
     [[noreturn]] void throw_led_astray(const ViewValue& holder, std::uint64_t target, const std::string& type) const;
     static bool may_hold_pointers(const ShapeNode& node);
 
     const OldBlocks& old_;
     const Moves& moves_;
     std::string name_;
+    std::vector<ViewValue> roots_;  ///< their shapes are known by their addresses
     std::vector<ViewValue> waiting_;
+    std::optional<inspect::ViewBudget> budget_;
+    std::map<std::tuple<const Shape*, std::uint32_t, const TypeInfo*>, bool> same_;
     std::set<std::tuple<const Shape*, std::uint32_t, std::uint64_t>> seen_;
     std::vector<Patch> patches_;
-    TypesWith with_pointers_{&may_hold_pointers};
+    shape::TypesWith with_pointers_{&may_hold_pointers};
 };
 
 }  // namespace taiyen::migrate

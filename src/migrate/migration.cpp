@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <sstream>
+#include <unordered_map>
 #include <utility>
 
 #include <taiyen/base/units.hpp>
@@ -42,6 +43,8 @@ struct Migration::State {
     std::vector<Target> targets;
     migrate::Rules rules;
     Progress progress;
+
+    bool has_run = false;
 
     MigrationReport run(bool is_dry);
 
@@ -89,8 +92,11 @@ std::vector<Moving> find_objects(const std::vector<Target>& targets, const Archi
     return moving;
 }
 
-/// What pointers lead to is made anew, one after the other, and what pointers in there lead to.
-void make_waiting(Run& run, Run::State& state, Made& made, const std::vector<StoredObject>& others) {
+/// What pointers lead to is made anew, one after the other, and what pointers in there lead to. Returns whether there was any.
+bool make_waiting(Run& run, Run::State& state, Made& made, const std::vector<StoredObject>& others) {
+    bool has_made = false;
+    std::unordered_map<std::uint64_t, std::string> names;
+    for (const StoredObject& other : others) names.emplace(other.offset, other.name);
     while (!state.waiting.empty()) {
         const Run::State::Waiting next = std::move(state.waiting.back());
         state.waiting.pop_back();
@@ -101,12 +107,11 @@ void make_waiting(Run& run, Run::State& state, Made& made, const std::vector<Sto
             throw Error(errc::invalid_argument, state.file.path(), offset,
                         joined({"at ", next.from, ": a pointer leads to a ", next.old.type(), " that is to be made anew, but ", joined(why)}));
         };
-        const auto named = std::ranges::find(others, offset, &StoredObject::offset);
-        if (named != others.end()) refuse({"it has the name '", named->name, "': let that be migrated, too (Migration::object)"});
+        const auto named = names.find(offset);
+        if (named != names.end()) refuse({"it has the name '", named->second, "': let that be migrated, too (Migration::object)"});
         if (next.maker == nullptr)
-            refuse(
-                {"it is no structure with a default constructor, and part of nothing that is migrated: let the object that holds it be migrated, too "
-                 "(Migration::object)"});
+            refuse({"it is no structure with a default constructor, and part of nothing that is migrated: let the object that holds it be migrated, too "
+                    "(Migration::object)"});
         const std::size_t usable = heap::usable_size(state.file, state.address_of(offset));
         if (usable < next.old.bytes())
             refuse({"it is part of something that isn't migrated: let the object that holds it be migrated, too (Migration::object)"});
@@ -114,23 +119,25 @@ void make_waiting(Run& run, Run::State& state, Made& made, const std::vector<Sto
         if (usable >= 2 * next.old.bytes() && usable > smallest_block)
             refuse({"its block of ", std::to_string(usable),
                     " bytes may hold several of them: give the structure that has the pointer a function (Migration::with)"});
-        state.object = joined({"*", next.from});
+        state.begin(joined({"*", next.from}), next.old);
         void* const now = next.maker->make(run, next.old);
         made.add(now, *next.maker);
         if (!state.moves.find(offset, info.text)) state.moves.add(offset, info, state.offset_of(now));
         state.old_blocks.add(next.old);
+        has_made = true;
     }
+    return has_made;
 }
 
 /// A fingerprint stands for one layout.
-void check_fingerprints(const std::vector<Moving>& moving, const std::vector<StoredObject>& others, const ArchiveHeap& heap) {
+void check_fingerprints(const std::vector<Moving>& moving, const std::vector<StoredObject>& others, Run::State& state) {
     for (const Moving& object : moving) {
-        if (object.now == nullptr || object.before.fingerprint != object.target->fingerprint) continue;
-        const auto other = std::ranges::find(others, object.before.fingerprint, &StoredObject::fingerprint);
-        if (other != others.end())
-            throw Error(errc::invalid_argument, heap.path(), other->offset,
-                        joined({"'", other->name, "' is of the same type as '", object.before.name,
-                                "', and as large: let it be migrated, too (Migration::object)"}));
+        const Shape& now = *state.info(*object.target->maker->type).shape;
+        for (const StoredObject& other : others) {
+            if (other.fingerprint != object.target->fingerprint || !other.shape || changes(*other.shape, now).empty()) continue;
+            throw Error(errc::invalid_argument, state.file.path(), other.offset,
+                        joined({"'", other.name, "' is of the same type as '", object.before.name, "' becomes, and as large, and lies otherwise: let it be migrated, too (Migration::object)"}));
+        }
     }
 }
 
@@ -138,11 +145,16 @@ void check_fingerprints(const std::vector<Moving>& moving, const std::vector<Sto
 }  // namespace migrate
 
 MigrationReport Migration::State::run(bool is_dry) {
+    if (has_run) throw Error(errc::invalid_argument, heap->path(), "the migration has been run; make another one");
+    if (with_steps != nullptr && HeapAccess::file(*heap).capture() == Capture::declared)
+        throw Error(errc::invalid_argument, heap->path(),
+                    "with Capture::declared nobody hears of what moves within the objects: open the heap with Capture::pages to migrate it");
     std::optional<UndoScope> step;
     if (with_steps != nullptr) step.emplace(*with_steps, "migrate");
     MigrationReport report = run_within(is_dry, step);
     if (step && is_dry) step->cancel();
     if (step && !is_dry) step->commit();
+    has_run |= !is_dry;
     return report;
 }
 
@@ -151,7 +163,8 @@ MigrationReport Migration::State::run_within(bool is_dry, std::optional<UndoScop
     file.check_changeable();
     std::vector<StoredObject> others;
     std::vector<Moving> moving = migrate::find_objects(targets, *heap, others);
-    migrate::Run::State state(file, rules, with_steps == nullptr, progress);
+    const bool has_functions = std::ranges::any_of(rules, [](const auto& rule) { return static_cast<bool>(rule.second.function); });
+    migrate::Run::State state(file, rules, with_steps == nullptr || has_functions, progress);
     migrate::Run run(state);
     for (const StoredObject& other : others)
         if (other.shape) state.add_targets(*other.shape);
@@ -164,14 +177,16 @@ MigrationReport Migration::State::run_within(bool is_dry, std::optional<UndoScop
         const bool is_same = run.is_same(object.old, *object.target->maker->type);
         state.report.objects.push_back({object.before.name, info.text, !is_same || object.is_other_type, changes(*object.before.shape, *info.shape)});
         if (is_same) continue;
-        state.object = object.before.name;
+        state.begin(object.before.name, object.old);
         object.now = object.target->maker->make(run, object.old);
         made.add(object.now, *object.target->maker);
         state.old_blocks.add(object.old);
     }
-    migrate::make_waiting(run, state, made, others);
-    migrate::check_fingerprints(moving, others, *heap);
+    const bool has_made_targets = migrate::make_waiting(run, state, made, others);
+    migrate::check_fingerprints(moving, others, state);
     state.old_blocks.close(file);
+    for (const StoredObject& other : others)
+        if (has_made_targets && other.shape) state.old_blocks.refuse_others(other.name, View(*heap).value(other));
 
     migrate::Links links(state.old_blocks, state.moves);
     for (const Moving& object : moving) {
@@ -182,22 +197,25 @@ MigrationReport Migration::State::run_within(bool is_dry, std::optional<UndoScop
         if (other.shape)
             links.look(other.name, View(*heap).value(other));
         else
-            state.report.unknown.push_back(other.name);
+            state.report.unknown.push_back(joined({"'", other.name, "', which has no shape"}));
 
     MigrationReport& report = state.report;
     report.pointers = links.patches().size();
     report.freed_blocks = state.old_blocks.all().size();
     report.freed_bytes = state.old_blocks.bytes();
     report.left.assign(state.old_blocks.left().begin(), state.old_blocks.left().end());
+    for (const std::string& type : state.unknown) report.unknown.push_back(joined({"what is led to as a ", type}));
     if (progress) progress(report.taken + report.rebuilt, report.taken + report.rebuilt);
     if (is_dry) return std::move(report);
 
+    std::vector<heap::NewlyNamed> named;
     for (const Moving& object : moving) {
         if (object.now == nullptr && !object.is_other_type) continue;
+        const migrate::Maker& maker = *object.target->maker;
         void* const place = object.now != nullptr ? object.now : state.address_of(object.before.offset);
-        heap::replace_named(file, object.before.name, {place, object.target->maker->bytes, 1, object.target->fingerprint},
-                            *object.target->maker->type);
+        named.push_back({object.before.name, {place, maker.bytes, 1, object.target->fingerprint}, maker.type});
     }
+    heap::replace_named(file, named);
     made.release();
     if (planted(Bug::migrated_in_two_steps) && step) {
         step->commit();
@@ -264,7 +282,7 @@ std::string MigrationReport::text() const {
     text << rebuilt << " values rebuilt, " << taken << " taken as they are, " << pointers << " pointers set, " << freed_blocks << " blocks of "
          << freed_bytes << " bytes freed\n";
     for (const std::string& type : left) text << "What a " << type << " held may be left: 'taiyen leaks' tells\n";
-    for (const std::string& name : unknown) text << "'" << name << "' has no shape: whether it leads to what moved is not known\n";
+    for (const std::string& what : unknown) text << "Not known whether it leads to what moved, or has changed: " << what << '\n';
     return text.str();
 }
 

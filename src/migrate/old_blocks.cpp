@@ -1,9 +1,11 @@
 #include "migrate/old_blocks.hpp"
 
 #include <algorithm>
+#include <functional>
 
 #include <taiyen/base/error.hpp>
 
+#include "base/text.hpp"
 #include "heap/core.hpp"
 #include "inspect/view_budget.hpp"
 #include "inspect/view_memory.hpp"
@@ -12,56 +14,67 @@ namespace taiyen::migrate {
 
 using inspect::ViewAccess;
 
-bool TypesWith::operator()(const Shape& shape, std::uint32_t node) {
-    std::vector<bool>& with = known_[&shape];
-    if (with.empty()) {
-        with.resize(shape.nodes.size());
-        for (std::size_t i = 0; i != with.size(); ++i) with[i] = has_(shape.nodes[i]);
-        // Until nothing is added: types lead back to themselves.
-        for (bool is_more = true; is_more;) {
-            is_more = false;
-            for (std::size_t i = 0; i != with.size(); ++i) {
-                const ShapeNode& type = shape.nodes[i];
-                if (with[i] || type.kind == ShapeKind::pointer) continue;
-                const bool has = std::ranges::any_of(type.parts, [&](const ShapePart& part) { return with[part.node]; });
-                with[i] = has;
-                is_more |= has;
-            }
-        }
-    }
-    return with[node];
-}
-
 bool OldBlocks::may_hold_blocks(const ShapeNode& node) {
     return (node.kind == ShapeKind::opaque && node.bytes >= sizeof(std::uint64_t)) || (node.kind >= ShapeKind::string);
 }
 
+namespace {
+
+/// Calls `take` with each block that the value holds, at any depth, and `left` with each value in it that may hold some which nobody knows.
+class HeldBlocks {
+public:
+    HeldBlocks(shape::TypesWith& with_blocks, const ViewValue& whole, const std::function<void(std::uint64_t)>& take, const std::function<bool(const ViewValue&)>& leave)
+        : with_blocks_(with_blocks), budget_(whole), take_(take), leave_(leave) {}
+
+    void look_at(const ViewValue& value, unsigned depth = 0) {
+        const inspect::ViewMemory& memory = ViewAccess::memory(value);
+        if (ViewAccess::is_bit(value) || !with_blocks_(*memory.shape, ViewAccess::number(value))) return;
+        if (depth > inspect::view_depth_max) memory.throw_corrupt(value.offset(), "values lie too deep within each other");
+        budget_.take(value, depth);
+        if (leave_(value)) return;
+        const ShapeKind kind = value.kind();
+        if (kind == ShapeKind::optional || kind == ShapeKind::variant) {
+            if (const auto held = value.target()) look_at(*held, depth + 1);
+        } else if (kind >= ShapeKind::string) {
+            inspect::ViewWalk::of(value)->for_each_block(take_, [&](const ViewValue& inner) { look_at(inner, depth + 1); });
+            const ShapeNode& node = ViewAccess::node(value);
+            if (node.parts.empty() || !with_blocks_(*memory.shape, node.parts.front().node)) return;
+            for (const ViewValue& element : value.elements()) look_at(element, depth + 1);
+        } else {
+            for (std::size_t i = 0; i != value.parts(); ++i) look_at(value.part(i), depth + 1);
+        }
+    }
+
+private:
+    shape::TypesWith& with_blocks_;
+    inspect::ViewBudget budget_;
+    const std::function<void(std::uint64_t)>& take_;
+    const std::function<bool(const ViewValue&)>& leave_;
+};
+
+bool is_closed(const ViewValue& value) { return value.kind() == ShapeKind::opaque || (value.kind() >= ShapeKind::string && !value.has_elements()); }
+
+}  // namespace
+
 void OldBlocks::add(const ViewValue& in_block) {
     blocks_.push_back(in_block.offset());
-    add_held(in_block, 0);
+    const std::function<void(std::uint64_t)> take = [&](std::uint64_t block) { blocks_.push_back(block); };
+    const std::function<bool(const ViewValue&)> leave = [&](const ViewValue& value) {
+        if (known_.contains(value.offset())) return true;
+        if (is_closed(value)) left_.insert(value.type());
+        return is_closed(value);
+    };
+    HeldBlocks(with_blocks_, in_block, take, leave).look_at(in_block);
 }
 
-void OldBlocks::add_held(const ViewValue& value, unsigned depth) {
-    if (ViewAccess::is_bit(value) || !with_blocks_(*ViewAccess::memory(value).shape, ViewAccess::number(value))) return;
-    if (depth > inspect::view_depth_max) ViewAccess::memory(value).throw_corrupt(value.offset(), "values lie too deep within each other");
-    const ShapeKind kind = value.kind();
-    if (kind == ShapeKind::opaque || (kind >= ShapeKind::string && !value.has_elements())) {
-        if (!known_.contains(value.offset())) left_.insert(value.type());
-        return;
-    }
-    if (kind == ShapeKind::optional || kind == ShapeKind::variant) {
-        if (const auto held = value.target()) add_held(*held, depth + 1);
-        return;
-    }
-    if (kind >= ShapeKind::string) {
-        inspect::ViewWalk::of(value)->for_each_block([&](std::uint64_t block) { blocks_.push_back(block); },
-                                                     [&](const ViewValue& inner) { add_held(inner, depth + 1); });
-        const ShapeNode& node = ViewAccess::node(value);
-        if (node.parts.empty() || !with_blocks_(*ViewAccess::memory(value).shape, node.parts.front().node)) return;
-        for (const ViewValue& element : value.elements()) add_held(element, depth + 1);
-        return;
-    }
-    for (std::size_t i = 0; i != value.parts(); ++i) add_held(value.part(i), depth + 1);
+void OldBlocks::refuse_others(const std::string& name, const ViewValue& value) const {
+    const std::function<void(std::uint64_t)> take = [&](std::uint64_t block) {
+        if (std::ranges::binary_search(blocks_, block))
+            throw Error(errc::invalid_argument, ViewAccess::memory(value).file.path(), block,
+                        joined({"a pointer leads to what is part of '", name, "', and is to be made anew: let that be migrated, too (Migration::object)"}));
+    };
+    const std::function<bool(const ViewValue&)> leave = &is_closed;
+    HeldBlocks(with_blocks_, value, take, leave).look_at(value);
 }
 
 void OldBlocks::close(const heap::HeapCore& core) {

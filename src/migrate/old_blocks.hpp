@@ -2,14 +2,14 @@
 /// OldBlocks: what old values held, block by block, as their shapes tell.
 
 #include <cstdint>
-#include <map>
 #include <set>
 #include <string>
 #include <unordered_set>
-#include <utility>
 #include <vector>
 
 #include <taiyen/inspect/view.hpp>
+
+#include "shape/types_with.hpp"
 
 namespace taiyen::heap {
 class HeapCore;
@@ -17,24 +17,14 @@ class HeapCore;
 
 namespace taiyen::migrate {
 
-/// Which types, of one shape, have something of a kind in them or in their elements.
-class TypesWith {
-public:
-    /// `has`: whether a node has it by itself.
-    explicit TypesWith(bool (*has)(const ShapeNode&)) : has_(has) {}
-    bool operator()(const Shape& shape, std::uint32_t node);
-
-private:
-    bool (*has_)(const ShapeNode&);
-    std::map<const Shape*, std::vector<bool>> known_;
-};
-
 class OldBlocks {
 public:
     /// What lies there frees what it holds by itself.
     void know(std::uint64_t offset) { known_.insert(offset); }
     /// A block, and what the value that lies in it holds. Throws: Error{corrupt}.
     void add(const ViewValue& in_block);
+    /// Blocks that belong to somebody else. Throws: Error{invalid_argument}: one of them was added. Requires: closed.
+    void refuse_others(const std::string& name, const ViewValue& value) const;
     /// Those that were added, from now on as one set. Throws: Error{corrupt}: one of them is no live block.
     void close(const heap::HeapCore& core);
 
@@ -47,14 +37,12 @@ public:
     const std::set<std::string>& left() const { return left_; }
 
 private:
-    void add_held(const ViewValue& value, unsigned depth);
-
     std::unordered_set<std::uint64_t> known_;
     std::vector<std::uint64_t> blocks_;
     std::vector<std::uint64_t> ends_;
     std::uint64_t bytes_ = 0;
     std::set<std::string> left_;
-    TypesWith with_blocks_{&may_hold_blocks};
+    mutable shape::TypesWith with_blocks_{&may_hold_blocks};
 
     static bool may_hold_blocks(const ShapeNode& node);
 };

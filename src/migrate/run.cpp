@@ -6,7 +6,6 @@
 
 #include "base/json.hpp"
 #include "base/text.hpp"
-#include "inspect/view_budget.hpp"
 #include "store/heap_file.hpp"
 
 namespace taiyen::migrate {
@@ -62,6 +61,27 @@ bool lies_at(const Shape& shape, std::uint32_t number, std::uint64_t offset, con
     });
 }
 
+bool is_of_chrono(const ShapeNode& node) { return node.name.starts_with("NSt6chrono"); }
+
+/// Of types between which nothing else has changed: whether their fields are called the same, one by one, and times have the same unit.
+bool have_same_names(const Shape& before, const Shape& now) {
+    std::set<std::pair<std::uint32_t, std::uint32_t>> seen{{0, 0}};
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> waiting{{0, 0}};
+    while (!waiting.empty()) {
+        const auto [a, b] = waiting.back();
+        waiting.pop_back();
+        const ShapeNode& one = before.nodes[a];
+        const ShapeNode& other = now.nodes[b];
+        if ((is_of_chrono(one) || is_of_chrono(other)) && one.name != other.name) return false;
+        if (one.kind != other.kind || one.parts.size() != other.parts.size()) continue;  // enumerations, what is opaque in one of them
+        for (std::size_t i = 0; i != one.parts.size(); ++i) {
+            if (one.parts[i].name != other.parts[i].name) return false;
+            if (seen.emplace(one.parts[i].node, other.parts[i].node).second) waiting.emplace_back(one.parts[i].node, other.parts[i].node);
+        }
+    }
+    return true;
+}
+
 }  // namespace
 
 Shape part_of(const Shape& shape, std::uint32_t node) {
@@ -80,15 +100,15 @@ Shape part_of(const Shape& shape, std::uint32_t node) {
     return part;
 }
 
-std::optional<std::uint64_t> Moves::find(std::uint64_t before, const std::string& type) const {
+std::optional<Moves::Value> Moves::find(std::uint64_t before, const std::string& type) const {
     const auto [begin, end] = values_.equal_range(before);
     for (auto at = begin; at != end; ++at)
-        if (at->second.type->text == type) return at->second.now;
+        if (at->second.type->text == type) return at->second;
     const auto next = wholes_.upper_bound(before);
     if (next == wholes_.begin()) return std::nullopt;
     const auto& [begins, whole] = *std::prev(next);
     const bool is_there = lies_at(*whole.type->shape, 0, before - begins, type);
-    return is_there ? std::optional(whole.now + (before - begins)) : std::nullopt;
+    return is_there ? std::optional(Value{whole.type, whole.now + (before - begins)}) : std::nullopt;
 }
 
 // ---- what is known
@@ -102,10 +122,7 @@ TypeInfo& Run::State::info(shape::TypeShape& type) {
     known->text = shape.type();
     const auto rule = rules.find(shape.nodes.front().name);
     if (rule != rules.end()) known->rules = &rule->second;
-    known->leads_to_function = std::ranges::any_of(shape.nodes, [&](const ShapeNode& node) {
-        const auto found = rules.find(node.name);
-        return found != rules.end() && found->second.function;
-    });
+    known->leads_to_rules = std::ranges::any_of(shape.nodes, [&](const ShapeNode& node) { return rules.contains(node.name); });
     for (std::uint32_t node = 0; node != shape.nodes.size(); ++node) known->holds_target |= targets.contains(shape.type(node));
     known->is_target = targets.contains(known->text);
     return *known;
@@ -128,12 +145,13 @@ void Run::State::count(std::uint64_t& what) {
 heap::HeapCore& Run::core() const { return state_->file; }
 
 bool Run::is_same(const ViewValue& old, shape::TypeShape& type) {
-    if (ViewAccess::is_bit(old)) return false;
+    if (ViewAccess::is_bit(old) || ViewAccess::is_split(old)) return false;
     const Shape& shape = *ViewAccess::memory(old).shape;
     const auto [at, is_new] = state_->same.try_emplace({&shape, ViewAccess::number(old), &type}, false);
     if (is_new) {
         const TypeInfo& info = state_->info(type);
-        at->second = !info.leads_to_function && changes(part_of(shape, ViewAccess::number(old)), *info.shape).empty();
+        const Shape before = part_of(shape, ViewAccess::number(old));
+        at->second = !info.leads_to_rules && changes(before, *info.shape).empty() && have_same_names(before, *info.shape);
     }
     return at->second;
 }
@@ -156,60 +174,78 @@ void Run::took(const ViewValue& old, shape::TypeShape& type, const void* now) {
 }
 
 void Run::begun(const ViewValue& old, shape::TypeShape& type, const void* now) {
-    state_->count(state_->report.rebuilt);
     const TypeInfo& info = state_->info(type);
+    if (info.shape->nodes.front().kind >= ShapeKind::structure) state_->count(state_->report.rebuilt);
     if (state_->passing == 0 && info.is_target) state_->moves.add(old.offset(), info, state_->offset_of(now));
 }
 
 void Run::destroy_at_end(const ViewValue& old, void (*destroy)(void*)) {
-    state_->to_destroy.emplace_back(address(old), destroy);
+    if (destroy != nullptr) state_->to_destroy.emplace_back(address(old), destroy);
     state_->old_blocks.know(old.offset());
 }
 
-void* Run::follow(const ViewValue& pointer, shape::TypeShape* type, const Maker* maker) {
+void* Run::follow(const ViewValue& pointer, shape::TypeShape& type, shape::TypeShape* target, const Maker* maker) {
     const inspect::ViewMemory& memory = ViewAccess::memory(pointer);
     const ShapeNode& node = ViewAccess::node(pointer);
-    if (node.kind != ShapeKind::pointer) throw_unlike(pointer, *type);
+    if (node.kind != ShapeKind::pointer) throw_unlike(pointer, type);
     const auto place = memory.place(pointer.offset(), memory.word<std::uint64_t>(pointer.offset()), node.distances);
     if (!place) return nullptr;
     void* const address = state_->address_of(*place);
-    if (type == nullptr || pointer.outside()) return address;
-    const std::optional<ViewValue> target = pointer.target();
-    if (!target || is_same(*target, *type)) return address;
-    if (target->bytes() == 0)
-        throw_unlike(
-            *target, *type,
-            "the heap knows nothing but its name: TAIYEN_DESCRIBE tells the shape of what pointers lead to, also to a program that has the old type");
-    if (state_->known.emplace(*place, type).second) state_->waiting.push_back({*target, type, maker, where()});
+    if (pointer.outside()) return address;
+    const std::optional<ViewValue> to = pointer.target();
+    if (!to) return address;
+    if (target == nullptr || to->bytes() == 0) {
+        // It can't be told whether it changed; where it is told of now, that is worth a word.
+        if (target != nullptr && state_->info(*target).shape->nodes.front().bytes != 0) state_->unknown.insert(to->type());
+        return address;
+    }
+    if (!is_same(*to, *target) && state_->known.emplace(*place, target).second) state_->waiting.push_back({*to, target, maker, where()});
     return address;
+}
+
+bool Run::is_of_family(const ViewValue& old, shape::TypeShape& type) const { return can_become(old.kind(), state_->info(type).shape->nodes.front().kind); }
+bool Run::holds_targets(shape::TypeShape& type) { return state_->info(type).holds_target; }
+
+void Run::require_same_unit(const ViewValue& old, shape::TypeShape& type) {
+    if (old.kind() == ShapeKind::structure && ViewAccess::node(old).name != state_->info(type).shape->nodes.front().name)
+        throw_unlike(old, type, "it may be of another unit");
 }
 
 const std::vector<std::optional<std::uint32_t>>& Run::fields(const ViewValue& old, shape::TypeShape& type) {
     const Shape& shape = *ViewAccess::memory(old).shape;
-    const auto [at, is_new] = state_->field_parts.try_emplace({&shape, ViewAccess::number(old), &type});
-    if (!is_new) return at->second;
+    const State::Pair pair{&shape, ViewAccess::number(old), &type};
+    if (const auto known = state_->field_parts.find(pair); known != state_->field_parts.end()) return known->second;
     const TypeInfo& info = state_->info(type);
     const TypeRules none;
     const TypeRules& rules = info.rules != nullptr ? *info.rules : none;
     const ShapeNode& before = ViewAccess::node(old);
     const ShapeNode& now = info.shape->nodes.front();
     std::set<const ShapePart*> used;
+    std::vector<const ShapePart*> found(now.parts.size());
+    // Names that somebody has given, then those that fields have of themselves.
+    for (const bool are_given : {true, false}) {
+        for (std::size_t i = 0; i != now.parts.size(); ++i) {
+            const std::string& name = now.parts[i].name;
+            if (found[i] != nullptr || find_field(now, name) == nullptr) continue;
+            const auto renamed = rules.before.find(name);
+            if (are_given && renamed == rules.before.end()) continue;
+            const ShapePart* const part = find_field(before, are_given ? renamed->second : name);
+            if (part == nullptr || rules.dropped.contains(part->name) || (!are_given && used.contains(part))) continue;
+            if (!used.insert(part).second)
+                throw Error(errc::invalid_argument, state_->file.path(), old.offset(), joined({"two fields of ", info.text, " are to be what was called '", part->name, "'"}));
+            found[i] = part;
+        }
+    }
     std::vector<std::optional<std::uint32_t>> parts;
-    for (const ShapePart& field : now.parts) {
+    for (std::size_t i = 0; i != now.parts.size(); ++i) {
         std::optional<std::uint32_t>& part = parts.emplace_back();
-        if (find_field(now, field.name) == nullptr) continue;
-        const auto renamed = rules.before.find(field.name);
-        const ShapePart* found = renamed != rules.before.end() ? find_field(before, renamed->second) : nullptr;
-        if (found == nullptr) found = find_field(before, field.name);
-        if (found == nullptr || rules.dropped.contains(found->name)) continue;
-        used.insert(found);
-        const bool is_left_to_function = rules.function && !can_become(shape.nodes[found->node].kind, info.shape->nodes[field.node].kind);
-        if (!is_left_to_function) part = static_cast<std::uint32_t>(found - before.parts.data());
+        if (found[i] == nullptr) continue;
+        const bool is_left_to_function = rules.function && !can_become(shape.nodes[found[i]->node].kind, info.shape->nodes[now.parts[i].node].kind);
+        if (!is_left_to_function) part = static_cast<std::uint32_t>(found[i] - before.parts.data());
     }
     for (const ShapePart& field : before.parts) {
         if (used.contains(&field) || rules.dropped.contains(field.name) || rules.function) continue;
         const std::string place = where();
-        state_->field_parts.erase(at);
         std::string label = joined({info.text, "."});
         append_escaped(label, field.name, false);
         throw Error(errc::invalid_argument, state_->file.path(), old.offset(),
@@ -217,7 +253,7 @@ const std::vector<std::optional<std::uint32_t>>& Run::fields(const ViewValue& ol
                             ") is gone, with what it holds: say what it is called now (Migration::renamed), that it is not wanted (dropped), or what "
                             "becomes of it (with)"}));
     }
-    return at->second = std::move(parts);
+    return state_->field_parts.emplace(pair, std::move(parts)).first->second;
 }
 
 bool Run::has_function(shape::TypeShape& type) const {
@@ -257,9 +293,10 @@ std::string Run::where() const {
 void Run::enter(shape::TypeShape& type, std::uint32_t field) { state_->path.emplace_back(&state_->info(type), field); }
 void Run::leave() noexcept { state_->path.pop_back(); }
 void Run::go_down(const ViewValue& old) {
-    if (++state_->depth <= static_cast<int>(inspect::view_depth_max)) return;
-    --state_->depth;
-    throw Error(errc::corrupt, state_->file.path(), old.offset(), joined({"at ", where(), ": values lie too deep within each other"}));
+    if (state_->depth > inspect::view_depth_max)
+        throw Error(errc::corrupt, state_->file.path(), old.offset(), joined({"at ", where(), ": values lie too deep within each other"}));
+    state_->budget->take(old, state_->depth);
+    ++state_->depth;
 }
 void Run::come_up() noexcept { --state_->depth; }
 void Run::copy(int more) noexcept { state_->copying += more; }

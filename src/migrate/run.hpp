@@ -17,6 +17,7 @@
 #include <taiyen/inspect/objects.hpp>
 #include <taiyen/migrate/migration.hpp>
 
+#include "inspect/view_budget.hpp"
 #include "inspect/view_memory.hpp"
 #include "migrate/old_blocks.hpp"
 
@@ -35,9 +36,9 @@ struct TypeInfo {
     std::shared_ptr<const Shape> shape;
     std::string text;
     const TypeRules* rules = nullptr;
-    bool leads_to_function = false;  ///< in it or below there is a type that has one
+    bool leads_to_rules = false;  ///< in it or below there is a type of which something was said
     bool is_target = false;          ///< pointers may lead to one
-    bool holds_target = false;       ///< or to a part of one
+    bool holds_target = false;    ///< or to something in one, or below
 };
 
 /// Where old values are now.
@@ -48,13 +49,13 @@ public:
     /// A value that is as it was, with all that lies in it.
     void add_whole(std::uint64_t before, const TypeInfo& type, std::uint64_t now) { wholes_.insert_or_assign(before, Value{&type, now}); }
     /// Of a value whose type is called so now. Complexity: logarithmic.
-    std::optional<std::uint64_t> find(std::uint64_t before, const std::string& type) const;
-
-private:
     struct Value {
-        const TypeInfo* type;
+        const TypeInfo* type;  ///< of the value, or of what it lies in
         std::uint64_t now;
     };
+    std::optional<Value> find(std::uint64_t before, const std::string& type) const;
+
+private:
     std::unordered_multimap<std::uint64_t, Value> values_;
     std::map<std::uint64_t, Value> wholes_;
 };
@@ -62,6 +63,12 @@ private:
 struct Run::State {
     State(store::HeapFile& heap, const Rules& rules, bool copies, const Progress& progress)
         : file(heap), rules(rules), copying(copies ? 1 : 0), progress(progress) {}
+
+    /// An object is made; of an old one, which bounds what may be looked at.
+    void begin(std::string name, const ViewValue& old) {
+        object = std::move(name);
+        budget.emplace(old);
+    }
 
     TypeInfo& info(shape::TypeShape& type);
     std::uint64_t offset_of(const void* address) const;
@@ -74,7 +81,8 @@ struct Run::State {
     const Rules& rules;
     int copying;
     int passing = 0;
-    int depth = 0;
+    unsigned depth = 0;
+    std::optional<inspect::ViewBudget> budget;
     const Progress& progress;
     std::string object;  ///< which is made
     std::vector<std::pair<const TypeInfo*, std::uint32_t>> path;
@@ -97,6 +105,7 @@ struct Run::State {
     Moves moves;
     OldBlocks old_blocks;
     std::vector<std::pair<void*, void (*)(void*)>> to_destroy;
+    std::set<std::string> unknown;  ///< types that pointers lead to, and of which the heap knows the name only
     MigrationReport report;
 };
 

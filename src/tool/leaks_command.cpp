@@ -11,7 +11,15 @@
 namespace taiyen::tool {
 namespace {
 
-const char* kind_name(LeakKind kind) { return kind == LeakKind::direct ? "direct" : kind == LeakKind::indirect ? "indirect" : "doubtful"; }
+const char* kind_name(LeakKind kind) {
+    switch (kind) {
+        case LeakKind::direct: return "direct";
+        case LeakKind::indirect: return "indirect";
+        case LeakKind::doubtful: return "doubtful";
+        case LeakKind::hidden: return "hidden";
+    }
+    return "";
+}
 
 std::string hexadecimal(const LeakedBlock& leak) {
     std::string text;
@@ -43,6 +51,9 @@ JsonWriter json_of(const Given& given, const LeakReport& report) {
         .member("direct_blocks", report.direct_blocks)
         .member("doubtful_blocks", report.doubtful_blocks)
         .member("doubtful_bytes", report.doubtful_bytes)
+        .member("hidden_blocks", report.hidden_blocks)
+        .member("hidden_bytes", report.hidden_bytes)
+        .member("by_shapes", report.is_by_shapes)
         .member("dangling_pointers", report.dangling_pointers)
         .member("program_pointers", report.program_pointers)
         .member("program_places", report.program_places)
@@ -106,7 +117,7 @@ void print_text(const LeakReport& report) {
                       [](const LeakedBlock& leak) { return leak.generation != 0 ? "save " + count_text(leak.generation) : std::string("-"); }},
                      {"FIRST BYTES", Align::left, hexadecimal},
                      {"", Align::left, characters}});
-        print_left_out(report.leaks.size(), report.leaked_blocks + report.doubtful_blocks);
+        print_left_out(report.leaks.size(), report.leaked_blocks + report.doubtful_blocks + report.hidden_blocks);
         print("\n");
     }
     if (report.dangling_pointers != 0) {
@@ -138,6 +149,10 @@ void print_text(const LeakReport& report) {
     if (report.doubtful_blocks != 0) {
         print("doubtful: " + counted(report.doubtful_blocks, "block") + ", " + bytes_text(report.doubtful_bytes) +
               "; words lead into them, or are the end of a block beside them, and none is their address\n");
+    }
+    if (report.hidden_blocks != 0) {
+        print("hidden: " + counted(report.hidden_blocks, "block") + ", " + bytes_text(report.hidden_bytes) +
+              "; words are their addresses, and by the shapes of the types no pointer is\n");
     }
     const std::string live = counted(report.live_blocks, "live block") + ", " + bytes_text(report.live_bytes);
     if (report.leaked_blocks == 0) {

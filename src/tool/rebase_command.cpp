@@ -47,6 +47,7 @@ JsonWriter json_of(const Given& given, const RebaseReport& report, const Report*
 }
 
 void print_text(const RebaseReport& report, bool dry_run, bool conservative) {
+    const char* const found = report.by_declared_types ? ", told by the shapes of its types" : ", guessed by their values";
     if (report.position_independent) {
         print("it is position-independent: it opens wherever there is room, and needs no move\n");
         return;
@@ -55,7 +56,7 @@ void print_text(const RebaseReport& report, bool dry_run, bool conservative) {
         {"address", address_text(report.old_address)},
         {"new address", address_text(report.new_address)},
         {"blocks", count_text(report.live_blocks) + ", " + bytes_text(report.live_bytes) + " live"},
-        {"pointers", count_text(report.pointers) + " in " + counted(report.pages_changed, "page")},
+        {"pointers", count_text(report.pointers) + " in " + counted(report.pages_changed, "page") + found},
         {"history", !report.has_history ? "none"
                     : report.moved      ? "ended"
                                         : "there is one: only --drop-history moves the heap, and ends it"},
@@ -74,7 +75,7 @@ void print_text(const RebaseReport& report, bool dry_run, bool conservative) {
     if (report.old_address == report.new_address) {
         print("it lies there already\n");
     } else if (dry_run) {
-        if (!conservative) print("its pointers have to be guessed: only --conservative moves the heap\n");
+        if (!conservative && !report.by_declared_types) print("its pointers have to be guessed: only --conservative moves the heap\n");
         print("a dry run: nothing was written\n");
     }
 }
@@ -110,7 +111,7 @@ Exit run_rebase(const Given& given) {
     }
     if (report.moved) return after.ok() ? Exit::ok : Exit::found;
     const bool moves = report.old_address != report.new_address;
-    const bool refused = (moves && !options.conservative) || (report.has_history && !options.drop_history) ||
+    const bool refused = (moves && !options.conservative && !report.by_declared_types) || (report.has_history && !options.drop_history) ||
                          (!report.hashed_by_address.empty() && !options.accept_hashed_by_address);
     return options.dry_run && (refused || report.ambiguous_words != 0) ? Exit::found : Exit::ok;
 }
@@ -121,16 +122,16 @@ Command rebase_command() {
     return {
         "rebase",
         "Moves a heap to another address",
-        "Rewrites every word in a live block that is the address of a live block, of a place in one or of the end of one, and names the new address "
-        "in the files: by one save, so that a crash leaves the heap "
-        "at the old address or at the new one. A number of such a value can't be told from a pointer, so nothing moves without --conservative; words "
-        "that change and don't stand where a container keeps a pointer are listed. A program that declares its types moves a heap without a guess "
-        "(taiyen::rebase). A heap that was not closed is recovered first. Words that lie in the heap's range of addresses and "
+        "Rewrites its pointers, and names the new address in the files: by one save, so that a crash leaves the heap at the old address or at the new "
+        "one. Where the heap knows the shapes of all its types (taiyen ls --shapes) it is exactly the pointers that change. Else they have to be "
+        "guessed, which takes --conservative: every word in a live block that is the address of a live block, of a place in one or of the end of one; a "
+        "number of such a value can't be told from a pointer, so words that change and don't stand where a container keeps a pointer are listed. A "
+        "program that declares its types moves a heap without a guess (taiyen::rebase). A heap that was not closed is recovered first. Words that lie in the heap's range of addresses and "
         "point to nothing live are ambiguous: they are listed and stay. Verifies the heap where it lies then. The heap must be openable at its "
         "old address.",
         {"FILE"},
         {{"address", "ADDRESS", "a multiple of 2 GiB, such as 0x2300_0000_0000; auto: a free one is chosen"},
-         {"conservative", "", "guess which words are pointers, by their values; without it only a dry run is done"},
+         {"conservative", "", "where shapes don't tell which words are pointers, guess it by their values; without it only a dry run is done then"},
          {"dry-run", "", "tell what would be done, and write nothing"},
          {"refuse-ambiguous", "", "fail if there is an ambiguous word"},
          {"drop-history", "", "end the undo history, whose steps hold old addresses; without it a heap with a history is refused"},

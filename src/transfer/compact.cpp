@@ -1,6 +1,7 @@
 #include <taiyen/transfer/compact.hpp>
 
 #include <algorithm>
+#include <optional>
 
 #include <taiyen/base/error.hpp>
 
@@ -9,6 +10,7 @@
 #include "transfer/block_mover.hpp"
 #include "transfer/change_step.hpp"
 #include "transfer/pinned_blocks.hpp"
+#include "transfer/shape_types.hpp"
 
 namespace taiyen {
 namespace transfer {
@@ -86,13 +88,15 @@ CompactReport compact_file(store::HeapFile& file, const CompactOptions& options)
     CompactReport report;
     ChangeStep step(file, "compact");
     const HeapView heap = view_of_open(file);
+    std::optional<ShapeTypes> shapes;
+    if (options.known_types) shapes.emplace(heap.engine, options.types);
     PointerPlaces places(heap);
     PointerWalk::State::Coverage known(heap.engine.extent());
     const PinnedBlocks pinned = look(file, [&] {
         RebaseReport walk;
         PointerWalk::State walked(heap, places, walk, 0);
         walked.coverage = &known;
-        walk_named(heap, options.types, walk, walked, {}, &report.undeclared);
+        walk_named(heap, shapes ? shapes->types() : options.types, walk, walked, {}, &report.undeclared);
         return PinnedBlocks(heap, known, file.held().is_idle() ? std::vector<HeapOffset>() : file.held_blocks(), report);
     });
     const CompactionPlan plan = look(file, [&] { return CompactionPlan(heap, pinned.offsets(), options.bytes_max); });

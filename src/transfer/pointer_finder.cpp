@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "base/demangle.hpp"
+#include "base/text.hpp"
 #include "heap/core.hpp"
 #include "store/header.hpp"
 #include "transfer/container_places.hpp"
@@ -157,7 +158,27 @@ void guess_pointers(const HeapView& heap, const PointerOptions& options, Pointer
 
 ByteCount HeapView::range_bytes() const { return capacity; }
 
-FoundPointers find_pointers(const HeapView& heap, const PointerOptions& options, RebaseReport& report,
+void walk_shapes(const HeapView& heap, const DeclaredTypes& types, RebaseReport& report, PointerWalk::State& state, const Progress& progress) {
+    PointerWalk::State::Coverage coverage(heap.engine.extent());
+    state.coverage = &coverage;
+    walk_named(heap, types, report, state, progress);
+    state.coverage = nullptr;
+    const PlaceBits known = words_of(heap, coverage);
+    for (const std::uint64_t begin : state.order) {
+        const std::optional<heap::Block> block = heap.find_block(begin);
+        if (!block || coverage.whole.test(begin) || block->content == heap::Content::pointer_free) continue;
+        heap::for_each_word(heap::WordsFrom{heap.bytes}, begin, begin + block->usable_bytes, [&](std::uint64_t place, std::uint64_t value) {
+            if (known.test(place) || !state.words.is_pointer(value)) return;
+            throw Error(errc::type_mismatch, heap.path, place,
+                        joined({"a pointer leads to the block of ", std::to_string(block->usable_bytes), " bytes at byte ", std::to_string(begin),
+                                ", which holds more than the shape of what it leads to tells, and here what may be a pointer, as an array does; declare the "
+                                "types of its objects (PointerOptions::types), or accept guesses (PointerOptions::conservative, 'taiyen … "
+                                "--conservative')"}));
+        });
+    }
+}
+
+FoundPointers find_pointers(const HeapView& heap, const PointerOptions& options, RebaseReport& report, bool are_shapes,
                             const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
     FoundPointers found;
     found.places = std::make_unique<PointerPlaces>(heap);
@@ -169,7 +190,10 @@ FoundPointers find_pointers(const HeapView& heap, const PointerOptions& options,
     report.by_declared_types = !options.types.empty();
     if (report.by_declared_types && !options.conservative) {
         PointerWalk::State state(heap, *found.places, report, options.listed_max);
-        walk_named(heap, options.types, report, state, progress);
+        if (are_shapes)
+            walk_shapes(heap, options.types, report, state, progress);
+        else
+            walk_named(heap, options.types, report, state, progress);
         count_unreached(heap, state, report);
         found.reached = std::move(state.order);
     } else {
@@ -182,12 +206,13 @@ FoundPointers find_pointers(const HeapView& heap, const PointerOptions& options,
     return found;
 }
 
-void refuse_guessing(const PointerOptions& options, const std::filesystem::path& path) {
+void refuse_guessing(const PointerOptions& options, const std::filesystem::path& path, std::string_view why) {
     if (!options.types.empty() || options.conservative) return;
-    throw Error(
-        errc::type_mismatch, path,
-        "its pointers change where it goes to another address, and only guesses can tell them from numbers of the same value; declare the types of "
-        "its objects (PointerOptions::types), or accept guesses (PointerOptions::conservative, 'taiyen … --conservative')");
+    throw Error(errc::type_mismatch, path,
+                joined({"its pointers change where it goes to another address, and only guesses can tell them from numbers of the same value",
+                        why.empty() ? "" : ", since ", why,
+                        "; declare the types of its objects (PointerOptions::types), or accept guesses (PointerOptions::conservative, 'taiyen … "
+                        "--conservative')"}));
 }
 
 void refuse_ambiguous(const RebaseReport& report, const PointerOptions& options, const std::filesystem::path& path) {

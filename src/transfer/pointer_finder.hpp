@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include <taiyen/base/progress.hpp>
 #include <taiyen/transfer/rebase.hpp>
 
 #include "transfer/pointer_places.hpp"
@@ -20,13 +21,16 @@ struct FoundPointers {
     std::vector<std::uint64_t> reached;  ///< by declared types: the blocks, in the order in which they are met
 };
 
-/// Throws: Error{type_mismatch}: pointers would have to be guessed in order to move the heap, and nobody has asked for that.
-void refuse_guessing(const PointerOptions& options, const std::filesystem::path& path);
+/// Throws: Error{type_mismatch}: pointers would have to be guessed in order to move the heap, and nobody has asked for that. `why`: what its shapes don't tell; empty: nobody has looked at them.
+void refuse_guessing(const PointerOptions& options, const std::filesystem::path& path, std::string_view why = {});
 /// Looks at all of the heap: fills in what the report says of blocks, words and names; `report` has the addresses. Without types, whatever the options say, words are guessed.
 /// Requires: metadata that was checked; for declared types, a heap that lies at its own address.
-/// Throws: Error{type_mismatch}: a named object whose type is not declared, or isn't laid out as here; what `options.guessed` throws.
-FoundPointers find_pointers(const HeapView& heap, const PointerOptions& options, RebaseReport& report,
+/// `are_shapes`: some of the types are told by shapes, which don't say how many objects a pointer leads to.
+/// Throws: Error{type_mismatch}: a named object whose type is not declared, or isn't laid out as here, or, with `are_shapes`, something beside what pointers lead to may be a pointer; what `options.guessed` throws.
+FoundPointers find_pointers(const HeapView& heap, const PointerOptions& options, RebaseReport& report, bool are_shapes = false,
                             const std::function<void(std::uint64_t, std::uint64_t)>& progress = {});
+/// Walks the named objects, as walk_named, by types of which some are told by shapes. Throws: as find_pointers.
+void walk_shapes(const HeapView& heap, const DeclaredTypes& types, RebaseReport& report, PointerWalk::State& state, const Progress& progress = {});
 /// Throws: Error{foreign_pointer} for ambiguous words, if there mustn't be any.
 void refuse_ambiguous(const RebaseReport& report, const PointerOptions& options, const std::filesystem::path& path);
 /// Throws: Error{type_mismatch} for containers that would not find their elements any more. `one_by_one`: blocks move against one another.

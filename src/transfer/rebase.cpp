@@ -6,6 +6,7 @@
 
 #include "store/heap_access.hpp"
 #include "transfer/pointer_finder.hpp"
+#include "transfer/shape_types.hpp"
 #include "vm/address_space.hpp"
 
 namespace taiyen {
@@ -33,7 +34,8 @@ HeapView view_of(const store::HeapFile& file) {
     return {file.engine(), reinterpret_cast<const std::byte*>(ranges.durable), ranges.durable, ranges.durable_bytes, file.path()};
 }
 
-RebaseReport look(store::HeapFile& file, const HeapView& view, std::uintptr_t address, const RebaseOptions& options, FoundPointers& found) {
+RebaseReport look(store::HeapFile& file, const HeapView& view, std::uintptr_t address, const RebaseOptions& options, bool are_shapes,
+                  FoundPointers& found) {
     const heap::CoreRanges& ranges = file.ranges();
     check_place(address, ranges.durable_bytes, file.path());
     RebaseReport report;
@@ -52,9 +54,16 @@ RebaseReport look(store::HeapFile& file, const HeapView& view, std::uintptr_t ad
     file.image().will_read_metadata();
     if (const std::vector<heap::Damage> damages = file.engine().check(1); !damages.empty())
         throw Error(errc::corrupt, file.path(), damages[0].where.value, damages[0].what + "; run 'taiyen verify', restore the heap from a copy");
-    found = find_pointers(view, options, report, options.progress);
+    found = find_pointers(view, options, report, are_shapes, options.progress);
     report.has_history = has_history(file);
     return report;
+}
+
+/// What shapes tell counts as declared.
+RebaseOptions with_shapes(RebaseOptions options, const ShapeTypes& shapes) {
+    const bool is_wanted = shapes.are_all() || options.conservative || !options.types.empty();
+    if (is_wanted) options.types = shapes.types();
+    return options;
 }
 
 void refuse_loss(const RebaseReport& report, const RebaseOptions& options, const std::filesystem::path& path) {
@@ -63,6 +72,14 @@ void refuse_loss(const RebaseReport& report, const RebaseOptions& options, const
                     "the heap has a history whose steps hold old addresses: undoing one at the new address would put them back; drop the history "
                     "(drop_history), or leave the heap where it is");
     refuse_keys(report, options, false, path);
+}
+
+/// Throws: Error{type_mismatch}: neither shapes nor anybody else tells which words are pointers.
+void refuse_unknown(const std::filesystem::path& path, const RebaseOptions& options) {
+    const std::shared_ptr<store::HeapFile> file = HeapAccess::open(path, store::OpenMode::read_only, HeapKind::archive, options.files);
+    const ShapeTypes shapes(file->engine(), options.types);
+    if (!shapes.are_all()) refuse_guessing(options, path, shapes.unknown());
+    file->close();
 }
 
 }  // namespace
@@ -74,7 +91,7 @@ bool has_history(store::HeapFile& file) {
     return std::any_of(annex, annex + page_bytes, [](std::byte byte) { return byte != std::byte{0}; });
 }
 
-RebaseReport rebase_file(store::HeapFile& file, std::uintptr_t address, const RebaseOptions& options) {
+RebaseReport rebase_file(store::HeapFile& file, std::uintptr_t address, const RebaseOptions& given) {
     if (file.links() == heap::Links::distances) {
         // Nothing in it knows where it lies, so there is nothing to look for, and nothing to write.
         RebaseReport report;
@@ -84,8 +101,10 @@ RebaseReport rebase_file(store::HeapFile& file, std::uintptr_t address, const Re
         return report;
     }
     const HeapView view = view_of(file);
+    const ShapeTypes shapes(file.engine(), given.types);
+    const RebaseOptions options = with_shapes(given, shapes);
     FoundPointers found;
-    RebaseReport report = look(file, view, address, options, found);
+    RebaseReport report = look(file, view, address, options, shapes.has_any(), found);
     if (report.new_address == report.old_address) return report;
     refuse_ambiguous(report, options, file.path());
     if (options.dry_run) return report;
@@ -124,7 +143,8 @@ RebaseReport rebase(const std::filesystem::path& path, std::uintptr_t address, c
     transfer::check_place(address, heap::Engine::capacity_min, path);  // before recovery writes anything
     if (!options.dry_run) {                                            // nothing is touched, not even by recovery
         const HeapParameters heap = read_parameters(path);
-        if (!heap.position_independent && heap.address != address) transfer::refuse_guessing(options, path);
+        const bool is_told = heap.position_independent || heap.address == address || !options.types.empty() || options.conservative;
+        if (!is_told) transfer::refuse_unknown(path, options);
     }
     const store::OpenMode mode = options.dry_run ? store::OpenMode::read_only : store::OpenMode::open_only;
     const std::shared_ptr<store::HeapFile> file = HeapAccess::open(path, mode, HeapKind::archive, options.files);

@@ -6,6 +6,9 @@
 /// the end of a block (a vector's end is the address of the block behind its own), are told apart: LeakKind::doubtful. The other way round a leak can hide behind a word that is its
 /// address by chance: in unused capacity or padding, whose bytes were a pointer once. What is not stored as an address (`offset_ptr` in a heap at a fixed address, tagged or compressed pointers) is not seen.
 ///
+/// Where the heap knows the shapes of all its types (taiyen/shape/shape.hpp) what is held by its pointers alone is found, too: blocks that only other words lead to are LeakKind::hidden. They count as no leak, since a program
+/// may keep an address as a number.
+///
 /// In a position-independent heap distances are the pointers: each even word of a reached block, added to the place where it stands, and none is taken for an end. What its containers hold is never called a leak there either, wherever it is
 /// mapped. A leak hides more easily: behind any number that is the distance of its beginning.
 ///
@@ -36,7 +39,8 @@ struct LeakOptions {
 enum class LeakKind {
     direct,    ///< no live block points to it
     indirect,  ///< only leaked blocks point to it: it goes with them
-    doubtful   ///< words hint at it, and none is its address
+    doubtful,  ///< words hint at it, and none is its address
+    hidden     ///< words are its address, and by the shapes of all types none of these is a pointer: numbers, bytes of unused capacity
 };
 
 /// A live block that no named object leads to.
@@ -96,6 +100,10 @@ struct LeakReport {
     std::uint64_t direct_blocks = 0;
     std::uint64_t doubtful_blocks = 0;
     std::size_t doubtful_bytes = 0;
+    std::uint64_t hidden_blocks = 0;  ///< 0 unless `is_by_shapes`
+    std::size_t hidden_bytes = 0;
+    bool is_by_shapes = false;  ///< the shapes of all types tell which words are pointers, so that `hidden` is known
+    std::string why_not;        ///< else what they don't tell
     std::uint64_t dangling_pointers = 0;
     std::uint64_t program_pointers = 0;        ///< words; they are no leaks
     std::uint64_t program_places = 0;          ///< of them: an offset in blocks of a size is one

@@ -11,7 +11,8 @@
 ///     change.run();
 ///     heap.snapshot();
 ///
-/// The heap's own shapes tell how the old objects lie in it (`View`); the old types need not be there. What is of the same type as before is moved, not copied, however much it is. All else becomes, without a function:
+/// The heap's own shapes tell how the old objects lie in it (`View`); the old types need not be there. What is of the same type as before, down to the names of its fields, is moved, however much it is; where there are
+/// functions, it is copied, so that they find every old value whole. All else becomes, without a function:
 ///
 /// | of | what |
 /// |---|---|
@@ -84,6 +85,7 @@ public:
         add_object(std::move(name), migrate::maker<T>, stl::fingerprint<T>());
         return *this;
     }
+    /// Functions run whenever the migration does, also if the stored objects are of the new types already.
     /// Each T is finished by `function`: (const ViewValue& old, T& now), or (const Old& old, T& now), where Old is a type as the T was; it is compared with what is stored.
     /// Before that, fields of the same name that can become what they are now have done so; `old` is whole. T: a class whose shape tells its name, that is none of the standard library.
     /// Throws: Error{invalid_argument}: it has one.
@@ -120,7 +122,7 @@ public:
 
     /// Does everything and takes it back. Throws: as `run`.
     MigrationReport dry_run();
-    /// Throws: Error{not_found}: no such object, or the heap doesn't know its shape; Error{type_mismatch}: something can't become what it is to be, naming it by its path; Error{invalid_argument}: a field is gone, or
+    /// Once. Throws: Error{invalid_argument}: it was run, or the heap's capture is Capture::declared; Error{not_found}: no such object, or the heap doesn't know its shape; Error{type_mismatch}: something can't become what it is to be, naming it by its path; Error{invalid_argument}: a field is gone, or
     /// something else leads into what is rebuilt and nobody knows where to now; Error{corrupt | read_only | closed | …}, HeapFull, and what functions throw. Then nothing has happened.
     /// Complexity: linear in the values that aren't taken as they are, and in the pointers of the heap. Memory: 8 bytes for each block that is freed, 24 for each value that pointers may lead to.
     MigrationReport run();

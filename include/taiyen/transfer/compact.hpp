@@ -26,6 +26,7 @@ namespace taiyen {
 struct CompactOptions {
     /// Of the named objects. One whose type is not among them stays, with all that only it leads to.
     DeclaredTypes types;
+    bool known_types = false;  ///< types that the heap's shapes tell whole count as declared (doc/moving.md)
     std::size_t bytes_max =
         std::size_t{16} << 20U;  ///< bytes of blocks that a step moves, but at least those of one page of small blocks; longer blocks stay
     /// From the call on; zero: no limit. It is looked at before each page's blocks, so that the rewriting of pointers, and what a commit takes, come on top; one page's blocks are moved in any case.

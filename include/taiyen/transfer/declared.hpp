@@ -11,6 +11,7 @@
 /// Thread rule: values; PointerWalk: one thread.
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <string>
@@ -26,8 +27,18 @@ namespace taiyen {
 class TAIYEN_EXPORT PointerWalk {
 public:
     struct State;
-    /// Walks one object of the type that the function was made for.
-    using Step = void (*)(void* object, PointerWalk& walk);
+    /// Walks one object of a type.
+    struct Step {
+        void (*walk)(void* object, PointerWalk& walk, const void* type) = nullptr;
+        const void* type = nullptr;  ///< what the function knows the type by, if it is one for many
+
+        bool operator<(const Step& other) const noexcept {
+            const auto number = reinterpret_cast<std::uintptr_t>(walk);
+            const auto others = reinterpret_cast<std::uintptr_t>(other.walk);
+            return number != others ? number < others : std::less<>()(type, other.type);
+        }
+        void operator()(void* object, PointerWalk& pointers) const { walk(object, pointers, type); }
+    };
 
     explicit PointerWalk(State& state) noexcept : state_(state) {}
 
@@ -79,7 +90,7 @@ class TAIYEN_EXPORT DeclaredTypes {
 public:
     /// How an object of a type is walked.
     struct Entry {
-        PointerWalk::Step step = nullptr;
+        PointerWalk::Step step;
         std::size_t bytes = 0;
     };
 

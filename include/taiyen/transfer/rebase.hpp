@@ -1,7 +1,7 @@
 #pragma once
 /// Moving a heap to another address: every pointer in it is rewritten, its files say the new address.
 ///
-/// A program declares the types of its named objects, and exactly their pointers are rewritten. Only a program that asks for it by name (`conservative`) gets pointers *guessed* where no type is declared: an aligned word in a
+/// The heap's own shapes (taiyen/shape/shape.hpp), or a program that declares the types of its named objects, tell exactly which words are pointers, and these are rewritten. Only a program that asks for it by name (`conservative`) gets pointers *guessed* where no type is declared: an aligned word in a
 /// live block is one if its value is the address of a live block, of a place in one, or of one's end. A number of such a value can't be told from a pointer and is changed: two small ints side by side will do.
 /// So the report lists each word that was changed and that nothing proves to be a pointer. Words whose value lies in the heap's range without being that are *ambiguous*: they stay as they are and are
 /// reported. Details: doc/moving.md.
@@ -100,7 +100,7 @@ struct RebaseReport {
     std::vector<std::string> hashed_by_address;
     /// By declared types: the same for containers that order pointers. It matters where blocks move against one another.
     std::vector<std::string> ordered_by_address;
-    bool by_declared_types = false;  ///< else by guesses alone
+    bool by_declared_types = false;  ///< or by shapes; else by guesses alone
     std::uint64_t unreached_blocks =
         0;              ///< by declared types: live, and no declared pointer leads there, so that what they hold stays as it is, or is guessed
     Relocation blocks;  ///< of a heap that was defragmented: one range a block

@@ -39,29 +39,59 @@ template <class T>
 inline constexpr Maker maker{&stl::type_shape<T>, sizeof(T), &make_from<T>,
                              [](heap::HeapCore& core, void* object) { stl::destroy_object(core, static_cast<T*>(object)); }};
 
+/// In place of what is there. A copy is constructed there, not assigned: assigning a variant makes a copy outside the heap first.
+template <class T>
+void copy_to(T& now, const T& old) {
+    std::destroy_at(std::addressof(now));
+    try {
+        std::construct_at(std::addressof(now), old);
+    } catch (...) {
+        std::construct_at(std::addressof(now));
+        throw;
+    }
+}
+
 /// As it is. False: a T can't be moved or copied that way.
 template <class T>
 bool take(Run& run, const ViewValue& old, T& now) {
-    if constexpr (std::is_trivially_copyable_v<T> && std::is_copy_assignable_v<T>)
+    if constexpr (std::is_trivially_copyable_v<T> && std::is_copy_assignable_v<T>) {
         now = *static_cast<const T*>(run.address(old));
-    else if (run.is_copying())
-        if constexpr (std::is_copy_assignable_v<T>)
-            now = *static_cast<const T*>(run.address(old));
+    } else if (run.is_copying()) {
+        if constexpr (std::is_copy_constructible_v<T> && std::is_default_constructible_v<T>)
+            copy_to(now, *static_cast<const T*>(run.address(old)));
         else
             return false;
-    else if constexpr (std::is_move_assignable_v<T>)
-        now = std::move(*static_cast<T*>(run.address(old)));
-    else
-        return false;
+    } else {
+        if constexpr (std::is_move_assignable_v<T>)
+            now = std::move(*static_cast<T*>(run.address(old)));
+        else
+            return false;
+    }
     run.took(old, stl::type_shape<T>, std::addressof(now));
     return true;
+}
+
+/// What is left of a value that no shape takes apart is destroyed by its type.
+template <class T>
+void destroy_at_end(Run& run, const ViewValue& old) {
+    constexpr ShapeKind kind = stl::kind_of<T>();
+    if constexpr (kind == ShapeKind::opaque || kind == ShapeKind::other_container) {
+        if constexpr (std::is_trivially_destructible_v<T>)
+            run.destroy_at_end(old, nullptr);
+        else
+            run.destroy_at_end(old, [](void* object) { std::destroy_at(static_cast<T*>(object)); });
+    }
 }
 
 /// Whether the type holds the number.
 template <class T, class Number>
 bool holds(Number number) noexcept {
-    const T held = static_cast<T>(number);
-    return static_cast<Number>(held) == number && (held < T{}) == (number < Number{});
+    if constexpr (std::is_floating_point_v<T>) {
+        return static_cast<long double>(static_cast<T>(number)) == static_cast<long double>(number);
+    } else {
+        const T held = static_cast<T>(number);
+        return static_cast<Number>(held) == number && (held < T{}) == (number < Number{});
+    }
 }
 
 template <class T>
@@ -71,6 +101,14 @@ void become_number(Run& run, const ViewValue& old, T& now) {
         now = static_cast<T>(number);
     };
     const ViewNumber number = run.number(old);
+    if (old.kind() == ShapeKind::character && old.bytes() == 1) {  // as this program has them, with a sign or without
+        const char letter = static_cast<char>(static_cast<unsigned char>(number.natural));
+        if constexpr (stl::kind_of<T>() == ShapeKind::character && sizeof(T) == 1)
+            now = static_cast<T>(letter);
+        else
+            set(static_cast<std::int64_t>(letter));
+        return;
+    }
     if (number.kind == ViewNumber::Kind::negative) return set(number.negative);
     if (number.kind == ViewNumber::Kind::natural) return set(number.natural);
     if constexpr (std::is_floating_point_v<T>) {
@@ -79,7 +117,7 @@ void become_number(Run& run, const ViewValue& old, T& now) {
         if (is_number && static_cast<long double>(now) != number.floating) run.throw_unlike(old, stl::type_shape<T>);
     } else {
         constexpr long double beyond = 0x1p63L;
-        if (number.floating < -beyond || number.floating >= beyond || number.floating != number.floating) run.throw_unlike(old, stl::type_shape<T>);
+        if (!(number.floating >= -beyond && number.floating < beyond)) run.throw_unlike(old, stl::type_shape<T>);
         const auto whole = static_cast<std::int64_t>(number.floating);
         if (static_cast<long double>(whole) != number.floating) run.throw_unlike(old, stl::type_shape<T>);
         set(whole);
@@ -91,13 +129,14 @@ void become_pointer(Run& run, const ViewValue& old, T& now) {
     using Target = std::remove_pointer_t<decltype(std::to_address(now))>;
     using Plain = std::remove_cv_t<Target>;
     void* target = nullptr;
-    if constexpr (std::is_class_v<Plain> && stl::complete_object<Plain>)
+    if constexpr (stl::complete_object<Plain>) {
         if constexpr (stl::kind_of<Plain>() == ShapeKind::structure && std::is_default_constructible_v<Plain>)
-            target = run.follow(old, &stl::type_shape<Plain>, &maker<Plain>);
+            target = run.follow(old, stl::type_shape<T>, &stl::type_shape<Plain>, &maker<Plain>);
         else
-            target = run.follow(old, &stl::type_shape<Plain>, nullptr);
-    else
-        target = run.follow(old, nullptr, nullptr);
+            target = run.follow(old, stl::type_shape<T>, &stl::type_shape<Plain>, nullptr);
+    } else {
+        target = run.follow(old, stl::type_shape<T>, nullptr, nullptr);
+    }
     if constexpr (std::is_function_v<Target>)
         now = reinterpret_cast<T>(target);
     else
@@ -141,7 +180,7 @@ void become_structure(Run& run, const ViewValue& old, T& now) {
 
 template <class T>
 void become_array(Run& run, const ViewValue& old, T& now) {
-    if (!old.has_elements()) run.throw_unlike(old, stl::type_shape<T>);
+    if (is_map(old.kind()) || !old.has_elements()) run.throw_unlike(old, stl::type_shape<T>);
     std::size_t at = 0;
     const auto element = [&](std::size_t i) -> auto& {
         if constexpr (stl::is_std<T>("complex"))
@@ -193,7 +232,10 @@ void become_variant(Run& run, const ViewValue& old, T& now) {
 template <class Key, class Use>
 void with_key(Run& run, const ViewValue& old, Use use) {
     if constexpr (std::is_copy_constructible_v<Key>) {
-        if (run.is_same(old, stl::type_shape<Key>)) return use(*static_cast<const Key*>(run.address(old)));
+        if (run.is_same(old, stl::type_shape<Key>)) {
+            destroy_at_end<Key>(run, old);
+            return use(*static_cast<const Key*>(run.address(old)));
+        }
     }
     static_assert(std::is_default_constructible_v<Key>, "taiyen: keys that are migrated begin as what the default constructor makes");
     Key key{};
@@ -248,15 +290,26 @@ void become_set(Run& run, const ViewValue& old, C& now) {
     }
 }
 
+/// Of a text, or of any sequence of numbers. Where the old one is an array of letters, it ends at its first zero.
+template <class C>
+void become_string(Run& run, const ViewValue& old, C& now) {
+    if (is_map(old.kind()) || !old.has_elements()) run.throw_unlike(old, stl::type_shape<C>);
+    begin_filling(old, now);
+    using Letter = typename C::value_type;
+    const bool may_end = old.is_text() && old.kind() == ShapeKind::array;
+    bool ends = false;
+    for (const ViewValue& letter : old.elements()) {
+        if (old.is_text() && letter.bytes() != sizeof(Letter)) run.throw_unlike(old, stl::type_shape<C>, "its characters are of another size");
+        Letter made{};
+        become_number(run, letter, made);
+        if (ends && made != Letter{}) run.throw_unlike(old, stl::type_shape<C>, "something stands behind its end");
+        ends |= may_end && made == Letter{};
+        if (!ends) now.push_back(made);
+    }
+}
+
 template <class C, ShapeKind kind>
 void become_sequence(Run& run, const ViewValue& old, C& now) {
-    if constexpr (kind == ShapeKind::string && sizeof(typename C::value_type) == 1) {
-        if (old.is_text()) {
-            const std::string text = old.text();
-            now.assign(text.begin(), text.end());
-            return;
-        }
-    }
     if (is_map(old.kind()) || !old.has_elements()) run.throw_unlike(old, stl::type_shape<C>);
     begin_filling(old, now);
     using Element = typename C::value_type;
@@ -266,7 +319,7 @@ void become_sequence(Run& run, const ViewValue& old, C& now) {
             at = now.emplace_after(at);
             become_part(run, element, *at);
         }
-    } else if constexpr (kind == ShapeKind::string || kind == ShapeKind::bit_vector) {
+    } else if constexpr (kind == ShapeKind::bit_vector) {
         for (const ViewValue& element : old.elements()) {
             Element made{};
             become_number(run, element, made);
@@ -277,27 +330,30 @@ void become_sequence(Run& run, const ViewValue& old, C& now) {
     }
 }
 
+/// Whether nothing can be in a T but what its shape tells.
+template <class T>
+consteval bool is_told_whole() {
+    constexpr ShapeKind kind = stl::kind_of<T>();
+    if constexpr (kind == ShapeKind::structure)
+        return !stl::describes_itself<T> && !stl::described_outside<T> && !stl::is_duration<T> && !stl::is_time_point<T>;
+    else
+        return kind > ShapeKind::structure && kind < ShapeKind::other_container && kind != ShapeKind::pointer && kind != ShapeKind::string &&
+               kind != ShapeKind::bit_vector;
+}
+
 template <class T>
 void become(Run& run, const ViewValue& old, T& now) {
     constexpr ShapeKind kind = stl::kind_of<T>();
-    constexpr bool has_parts = kind >= ShapeKind::structure && kind < ShapeKind::other_container && kind != ShapeKind::pointer &&
-                               kind != ShapeKind::string && kind != ShapeKind::bit_vector;
-    const bool is_same = run.is_same(old, stl::type_shape<T>);
-    // What is copied is copied part by part, so that pointers to its parts can be led on.
-    const bool is_taken = is_same && (!run.is_copying() || !has_parts || std::is_trivially_copyable_v<T>);
-    if constexpr (kind != ShapeKind::pointer) {
-        if (is_taken && take(run, old, now)) {
-            if constexpr (kind == ShapeKind::opaque || kind == ShapeKind::other_container) {
-                if constexpr (!std::is_trivially_destructible_v<T>)
-                    run.destroy_at_end(old, [](void* object) { std::destroy_at(static_cast<T*>(object)); });
-            }
-            return;
-        }
-    }
     const Run::Deeper deeper(run, old);
+    if constexpr (kind != ShapeKind::pointer) {
+        // What is copied and may be led to is copied part by part, so that pointers can be led on.
+        const bool is_taken_apart = is_told_whole<T>() && !std::is_trivially_copyable_v<T> && run.is_copying() && run.holds_targets(stl::type_shape<T>);
+        if (!is_taken_apart && run.is_same(old, stl::type_shape<T>) && take(run, old, now)) return destroy_at_end<T>(run, old);
+    }
     run.begun(old, stl::type_shape<T>, std::addressof(now));
     const bool has_function = run.has_function(stl::type_shape<T>);
-    const Run::Copying copying(run, has_function);
+    if (has_function && !run.is_of_family(old, stl::type_shape<T>)) return run.finish(old, stl::type_shape<T>, std::addressof(now));
+    const Run::Passing passing(run, has_function);  // a function may move what lies in other blocks
     if constexpr (kind >= ShapeKind::boolean && kind <= ShapeKind::enumeration) {
         if constexpr (std::is_enum_v<T>) {
             std::underlying_type_t<T> number{};
@@ -309,10 +365,12 @@ void become(Run& run, const ViewValue& old, T& now) {
     } else if constexpr (kind == ShapeKind::pointer) {
         become_pointer(run, old, now);
     } else if constexpr (stl::is_duration<T>) {
+        run.require_same_unit(old, stl::type_shape<T>);
         typename T::rep count{};
         become(run, old.kind() == ShapeKind::structure && old.parts() == 1 ? old.part(0) : old, count);
         now = T(count);
     } else if constexpr (stl::is_time_point<T>) {
+        run.require_same_unit(old, stl::type_shape<T>);
         typename T::duration since{};
         become(run, old.kind() == ShapeKind::structure && old.parts() == 1 ? old.part(0) : old, since);
         now = T(since);
@@ -332,6 +390,8 @@ void become(Run& run, const ViewValue& old, T& now) {
         become_map<T, kind>(run, old, now);
     } else if constexpr (is_set(kind)) {
         become_set<T, kind>(run, old, now);
+    } else if constexpr (kind == ShapeKind::string) {
+        become_string(run, old, now);
     } else {
         become_sequence<T, kind>(run, old, now);
     }

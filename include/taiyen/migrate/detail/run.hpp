@@ -2,7 +2,7 @@
 /// Run: what a migration that runs knows of old values and new ones. The templates in become.hpp ask it and tell it.
 ///
 /// (I1) Old values stay as they are, but for what was moved out of them; their blocks are freed at the end.
-/// (I2) Where a function may look at an old value, nothing has been moved out of it.
+/// (I2) Where there are functions, which may look at any old value, nothing is moved out of one.
 
 #include <cstddef>
 #include <cstdint>
@@ -51,8 +51,14 @@ public:
     void begun(const ViewValue& old, shape::TypeShape& type, const void* now);
     /// Destroys what is left of an old value, at the end.
     void destroy_at_end(const ViewValue& old, void (*destroy)(void*));
-    /// Where a pointer leads to now. What is no longer as it was is made anew later, if there is somebody who can.
-    void* follow(const ViewValue& pointer, shape::TypeShape* type, const Maker* maker);
+    /// Where a pointer of type `type` leads to now. `target`: the type of what it leads to; null: nobody knows. What is no longer as it was is found again among what becomes of other things, or made anew later, if `maker` can.
+    void* follow(const ViewValue& pointer, shape::TypeShape& type, shape::TypeShape* target, const Maker* maker);
+    /// Whether a value can become one of that type by itself, as far as their kinds tell.
+    bool is_of_family(const ViewValue& old, shape::TypeShape& type) const;
+    /// Whether pointers may lead to something in a value of that type, at any depth.
+    bool holds_targets(shape::TypeShape& type);
+    /// Of durations and points in time: throws Error{type_mismatch} if they have another unit.
+    void require_same_unit(const ViewValue& old, shape::TypeShape& type);
 
     /// Of a structure: which old part each of its fields was, by their numbers; nothing: none. Throws: Error{invalid_argument | type_mismatch}.
     const std::vector<std::optional<std::uint32_t>>& fields(const ViewValue& old, shape::TypeShape& type);
@@ -77,25 +83,25 @@ public:
     /// While it lives, old values stay whole.
     class Copying {
     public:
-        explicit Copying(Run& run, bool starts = true) : run_(run), starts_(starts) { run_.copy(starts_ ? 1 : 0); }
+        explicit Copying(Run& run) : run_(run) { run_.copy(1); }
         Copying(const Copying&) = delete;
         Copying& operator=(const Copying&) = delete;
-        ~Copying() { run_.copy(starts_ ? -1 : 0); }
+        ~Copying() { run_.copy(-1); }
 
     private:
         Run& run_;
-        bool starts_;
     };
     /// While it lives, new values don't stay where they are made: no pointer is led to them.
     class Passing {
     public:
-        explicit Passing(Run& run) : run_(run) { run_.pass(1); }
+        explicit Passing(Run& run, bool is_so = true) : run_(run), more_(is_so ? 1 : 0) { run_.pass(more_); }
         Passing(const Passing&) = delete;
         Passing& operator=(const Passing&) = delete;
-        ~Passing() { run_.pass(-1); }
+        ~Passing() { run_.pass(-more_); }
 
     private:
         Run& run_;
+        int more_;
     };
 
     /// While it lives, values lie one deeper within each other. Throws: Error{corrupt}: that is too deep.
