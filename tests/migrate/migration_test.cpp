@@ -404,7 +404,7 @@ BOOST_AUTO_TEST_CASE(optionals_variants_pairs_and_tuples_keep_what_they_hold) {
     auto& was = heap.construct<WasChoice>("x");
     was.maybe = 3;
     was.sure = 4;
-    was.value = taiyen::string("a text that is too long to lie within itself");
+    was.value.emplace<1>("a text that is too long to lie within itself");
     was.other = 9;
     was.pair = {5, taiyen::string("another text that is too long to lie within itself")};
     was.tuple = {6, 0.25F};

@@ -151,8 +151,9 @@ void fill(Everything& all, std::mt19937_64& random, ArchiveHeap& heap, int most)
     for (int n = count(); n-- > 0;) all.fast_wide[key()] = {};
     for (int n = count(); n-- > 0;) all.bits.push_back(random() % 2 == 0);
     all.letters.assign(static_cast<std::size_t>(count()), u'x');
-    if (random() % 2 == 0) all.maybe.emplace(text(random));
-    if (random() % 3 == 0) all.either.emplace<1>(text(random));
+    const taiyen::string copied = text(random);
+    if (random() % 2 == 0) all.maybe.emplace(copied);
+    if (random() % 3 == 0) all.either.emplace<1>(copied);
     if (random() % 3 == 0) set(all.either.emplace<2>());
     std::get<1>(all.tuple) = text(random);
     std::get<2>(all.tuple)[1] = text(random);
