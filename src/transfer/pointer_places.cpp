@@ -94,6 +94,11 @@ void PointerWalk::State::finish(PointerWalk& walk) {
     waiting.clear();
 }
 
+void PointerWalk::count_value() {
+    constexpr std::uint64_t values_of_a_byte = 4;  // that lie in each other
+    if (++state_.values > values_of_a_byte * state_.heap.engine.extent()) throw_unknown_layout("value");
+}
+
 bool PointerWalk::lies_in_heap(const void* place) const noexcept { return state_.offset_of(place) < state_.heap.engine.extent(); }
 
 bool PointerWalk::pointer(const void* word) {

@@ -123,7 +123,8 @@ struct taiyen::PointerWalk::State {
     std::vector<std::uint64_t> order;
     Coverage* coverage = nullptr;  ///< null: nobody asks
     bool within_key = false;
-    std::string name;  ///< of the object that the walk began at
+    std::uint64_t values = 0;  ///< that were looked at by shapes
+    std::string name;          ///< of the object that the walk began at
     bool hashed = false;
     bool ordered = false;
 };

@@ -61,7 +61,7 @@ RebaseReport look(store::HeapFile& file, const HeapView& view, std::uintptr_t ad
 
 /// What shapes tell counts as declared.
 RebaseOptions with_shapes(RebaseOptions options, const ShapeTypes& shapes) {
-    const bool is_wanted = shapes.are_all() || options.conservative || !options.types.empty();
+    const bool is_wanted = options.by_shapes && (shapes.are_all() || options.conservative || !options.types.empty());
     if (is_wanted) options.types = shapes.types();
     return options;
 }
@@ -78,7 +78,7 @@ void refuse_loss(const RebaseReport& report, const RebaseOptions& options, const
 void refuse_unknown(const std::filesystem::path& path, const RebaseOptions& options) {
     const std::shared_ptr<store::HeapFile> file = HeapAccess::open(path, store::OpenMode::read_only, HeapKind::archive, options.files);
     const ShapeTypes shapes(file->engine(), options.types);
-    if (!shapes.are_all()) refuse_guessing(options, path, shapes.unknown());
+    if (!options.by_shapes || !shapes.are_all()) refuse_guessing(options, path, options.by_shapes ? shapes.unknown() : std::string());
     file->close();
 }
 
@@ -104,7 +104,7 @@ RebaseReport rebase_file(store::HeapFile& file, std::uintptr_t address, const Re
     const ShapeTypes shapes(file.engine(), given.types);
     const RebaseOptions options = with_shapes(given, shapes);
     FoundPointers found;
-    RebaseReport report = look(file, view, address, options, shapes.has_any(), found);
+    RebaseReport report = look(file, view, address, options, options.by_shapes && shapes.has_any(), found);
     if (report.new_address == report.old_address) return report;
     refuse_ambiguous(report, options, file.path());
     if (options.dry_run) return report;

@@ -21,6 +21,7 @@ namespace {
 bool is_unknown(const Shape& shape, std::uint32_t number) {
     const ShapeNode& node = shape.nodes[number];
     switch (node.kind) {
+        case ShapeKind::array: return shape.nodes[node.parts.front().node].bytes == 0;
         case ShapeKind::opaque: return node.bytes == 0 || node.bytes >= sizeof(std::uint64_t);
         case ShapeKind::other_container: return true;
         case ShapeKind::pointer: return node.distances;
@@ -151,6 +152,7 @@ private:
 void ShapeWalk::value(std::uint32_t number, Address at) {
     if (!known_.with_pointers[number]) return;
     const ShapeNode& node = node_of(number);
+    walk_.count_value();
     const PointerWalk::Deeper deeper(walk_);
     if (node.kind == ShapeKind::pointer) return pointer(node, at);
     if (walk_.is_deep() && !known_.addresses[number]) return walk_.later(reinterpret_cast<void*>(at), node.bytes, step_of(known_, number));
@@ -388,9 +390,12 @@ void ShapeWalk::table(const ShapeNode& node, Address end_of) {
         elements(buckets, bucket_count, 8, 8);
     for (std::uint64_t i = 0; i != bucket_count; ++i) link(buckets + 8 * i);
     std::uint64_t count = 0;
+    Address seen = 0;  // as in a forward_list
     for (Address at = word(end_of - 40); at != 0; at = word(at)) {
         element_node(at, node.keeps_hashes ? round_up(8, element.alignment) + round_up(element.bytes, 8) - element.bytes + 8 : 8, element);
-        that(++count <= size);
+        that(at != seen && count < size);
+        if ((count & (count + 1)) == 0) seen = at;
+        ++count;
         link(at);
         keyed_element(node, at + round_up(8, element.alignment));
     }

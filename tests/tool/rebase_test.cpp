@@ -4,6 +4,19 @@
 
 #include "tool/tool_fixture.hpp"
 
+namespace tool_test {
+/// Numbers of which the heap knows nothing but their size.
+class Untold {
+public:
+    std::uint64_t& operator[](std::size_t i) { return words_[i]; }
+    const std::uint64_t& operator[](std::size_t i) const { return words_[i]; }
+    static constexpr std::size_t size() { return 30; }
+
+private:
+    std::array<std::uint64_t, 30> words_{};
+};
+}  // namespace tool_test
+
 namespace {
 using namespace tool_test;
 using taiyen::ArchiveHeap;
@@ -36,6 +49,27 @@ BOOST_AUTO_TEST_CASE(each_kind_of_heap_moves_and_lists_the_same_objects_there) {
     }
 }
 
+BOOST_AUTO_TEST_CASE(a_heap_that_knows_its_types_moves_exactly_and_unasked) {
+    const ScratchDirectory dir;
+    make_drawing<ArchiveHeap>(dir / "a.tyn");
+    {
+        ArchiveHeap heap(taiyen::open_only, dir / "a.tyn");
+        auto& numbers = heap.construct<taiyen::vector<std::uint64_t>>("numbers", 30U);
+        for (std::uint64_t& number : numbers) number = reinterpret_cast<std::uintptr_t>(&numbers);
+        heap.snapshot();
+        heap.close();
+    }
+    const std::string shown = run_tool(dir, "show --json a.tyn numbers").out;
+    const Ran dry = run_tool(dir, "rebase a.tyn --address auto --dry-run");
+    BOOST_TEST(dry.exit == 0, dry.out);
+    BOOST_TEST(dry.out.find("told by the shapes of its types") != std::string::npos, dry.out);
+    const Ran moved = run_tool(dir, "rebase a.tyn --address auto --json");
+    BOOST_TEST(moved.exit == 0, moved.err);
+    BOOST_TEST(moved.json().get<std::uint64_t>("guessed_words") == 0U);
+    BOOST_TEST(run_tool(dir, "show --json a.tyn numbers").out == shown);
+    BOOST_TEST(run_tool(dir, "verify a.tyn").exit == 0);
+}
+
 BOOST_AUTO_TEST_CASE(a_dry_run_writes_nothing_and_tells_the_same_figures) {
     const ScratchDirectory dir;
     make_drawing(dir / "a.tyn");
@@ -54,8 +88,7 @@ BOOST_AUTO_TEST_CASE(ambiguous_words_are_listed_and_refused_where_that_is_asked_
     make_drawing<ArchiveHeap>(dir / "a.tyn");
     {
         ArchiveHeap heap(taiyen::open_only, dir / "a.tyn");
-        auto& word = heap.construct<std::uint64_t>("word");
-        word = address_of(dir / "a.tyn") + (1U << 25U);
+        heap.construct<Untold>("word")[0] = address_of(dir / "a.tyn") + (1U << 25U);
         heap.snapshot();
         heap.close();
     }
@@ -76,13 +109,13 @@ BOOST_AUTO_TEST_CASE(nothing_moves_by_guesses_that_nobody_has_asked_for_and_what
     BOOST_TEST(run_tool(dir, "compress a.tyn").exit == 0);
     {
         ArchiveHeap heap(taiyen::open_only, dir / "a.tyn");
-        auto& words = heap.construct<std::array<std::uint64_t, 30>>("numbers");
-        words.fill(0);
+        auto& words = heap.construct<Untold>("numbers");
         for (std::size_t i = 0; i < words.size(); i += 2) words[i] = reinterpret_cast<std::uintptr_t>(&words);
         heap.snapshot();
         heap.close();
     }
     const auto before = contents(dir);
+    BOOST_TEST(run_tool(dir, "rebase a.tyn --address auto").err.find("Untold is opaque") != std::string::npos);
     for (const std::string words : {"rebase a.tyn --address auto", "convert a.tyn b.tyn --address auto", "expand a.tyz b.tyn --address auto"}) {
         const Ran ran = run_tool(dir, words);
         BOOST_TEST(ran.exit == 2, words);
@@ -107,7 +140,7 @@ BOOST_AUTO_TEST_CASE(nothing_moves_by_guesses_that_nobody_has_asked_for_and_what
     BOOST_TEST(first.get<std::uint64_t>("old_value") == first.get<std::uint64_t>("offset") + json.get<std::uint64_t>("old_address"));
     BOOST_TEST(first.get<std::uint64_t>("new_value") == first.get<std::uint64_t>("offset") + json.get<std::uint64_t>("new_address"));
     ArchiveHeap heap(taiyen::open_read_only, dir / "a.tyn");
-    const auto& words = *heap.find<std::array<std::uint64_t, 30>>("numbers");
+    const auto& words = *heap.find<Untold>("numbers");
     BOOST_TEST(words[0] == reinterpret_cast<std::uintptr_t>(&words));
     BOOST_TEST(run_tool(
                    dir, "rebase --address 0x" +

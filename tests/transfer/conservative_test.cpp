@@ -103,8 +103,15 @@ struct ConservativeFixture {
     RebaseOptions guessing() {
         guessed.clear();
         RebaseOptions options;
+        options.by_shapes = false;
         options.conservative = true;
         options.guessed = [this](const GuessedWord& word) { guessed.push_back(word); };
+        return options;
+    }
+    /// Nothing tells which words are pointers.
+    static RebaseOptions untold() {
+        RebaseOptions options;
+        options.by_shapes = false;
         return options;
     }
     errc refusal(const RebaseOptions& options) const {
@@ -172,7 +179,7 @@ BOOST_FIXTURE_TEST_SUITE(conservative_moves, ConservativeFixture)
 BOOST_AUTO_TEST_CASE(nobody_asked_for_are_refused_and_nothing_is_touched) {
     make([&](ArchiveHeap& heap) { heap.construct<Tree>("tree")[1] = 2; });
     const auto before = files();
-    BOOST_CHECK(refusal({}) == errc::type_mismatch);
+    BOOST_CHECK(refusal(untold()) == errc::type_mismatch);
     ConvertOptions options;
     options.address = anywhere;
     BOOST_CHECK_EXCEPTION(convert(path, directory / "other.tyn", options), Error, [](const Error& error) {
@@ -203,7 +210,7 @@ BOOST_AUTO_TEST_CASE(that_are_refused_leave_even_a_crashed_heap_as_it_was) {
     path = directory / "left" / "heap.tyn";
     BOOST_REQUIRE(!read_parameters(path).clean);
     const std::string before = taiyen::test::file_bytes(path);
-    BOOST_CHECK(refusal({}) == errc::type_mismatch);
+    BOOST_CHECK(refusal(untold()) == errc::type_mismatch);
     BOOST_TEST((taiyen::test::file_bytes(path) == before));
     BOOST_TEST(!read_parameters(path).clean);
 }
@@ -224,7 +231,7 @@ BOOST_AUTO_TEST_CASE(list_each_value_that_they_change_and_declared_ones_change_n
                 heap.snapshot();
                 heap.close();
             }
-            BOOST_CHECK(refusal({}) == errc::type_mismatch);
+            BOOST_CHECK(refusal(untold()) == errc::type_mismatch);
             RebaseOptions declared;
             declared.types.add<Numbers>();
             declared.guessed = [](const GuessedWord&) { BOOST_ERROR("nothing is guessed"); };

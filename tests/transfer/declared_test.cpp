@@ -166,6 +166,7 @@ BOOST_AUTO_TEST_CASE(conservatively_such_a_number_changes) {
         heap.construct<Words>("words").fill(value);
     });
     RebaseOptions options;
+    options.by_shapes = false;
     options.conservative = true;
     const RebaseReport report = rebase(path, anywhere, options);
     ArchiveHeap heap(open_read_only, path);
@@ -338,6 +339,7 @@ BOOST_AUTO_TEST_CASE(of_named_objects_whose_type_nobody_declared_are_an_error) {
         heap.construct<taiyen::string>("name", "x");
     });
     RebaseOptions options;
+    options.by_shapes = false;
     options.types.add<Link>();
     BOOST_CHECK(refusal(options) == errc::type_mismatch);
     options.types.add<taiyen::string>();

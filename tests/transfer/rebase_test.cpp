@@ -62,6 +62,7 @@ errc code_of(F&& call) {
 /// Moves what no type is declared of.
 RebaseOptions guessing() {
     RebaseOptions options;
+    options.by_shapes = false;
     options.conservative = true;
     return options;
 }
@@ -169,6 +170,7 @@ BOOST_AUTO_TEST_CASE(a_dry_run_tells_the_same_and_writes_nothing) {
     const std::uintptr_t from = address_of(path);
     const auto before = files_of(directory);
     RebaseOptions options;
+    options.by_shapes = false;
     options.dry_run = true;
     const RebaseReport told = rebase(path, near(from, 50), options);
     BOOST_TEST((files_of(directory) == before));

@@ -42,6 +42,8 @@ public:
 
     explicit PointerWalk(State& state) noexcept : state_(state) {}
 
+    /// One more value is looked at, of a type that a heap itself tells. Throws: Error{type_mismatch}: there are more than a sound heap has room for.
+    void count_value();
     /// The word there points to an object, or a place in one. Returns whether it does: null, and addresses of no live block, are left as they are.
     /// Throws: Error{type_mismatch}: it is a pointer into the heap that doesn't lie there itself, so that a change would be lost.
     bool pointer(const void* word);

@@ -61,6 +61,8 @@ enum class Defragment {
 struct PointerOptions {
     /// By these types' descriptions; every named object must be of one of them, else Error{type_mismatch}.
     DeclaredTypes types;
+    /// What the heap's own shapes tell of types that aren't declared counts as declared (doc/moving.md), where a heap lies in a file that is moved (`rebase`).
+    bool by_shapes = true;
     /// Pointers that no declared type tells are guessed by their values. Without it, a heap that nothing is declared of goes nowhere: Error{type_mismatch}.
     bool conservative = false;
     /// Hears of each word that is guessed and changes, by place, before anything is written; what it throws ends the call with the heap untouched.
