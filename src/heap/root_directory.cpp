@@ -268,6 +268,8 @@ void RootDirectory::replace(std::span<const std::pair<Root, std::string_view>> r
     }
     if (wanted.empty()) return;
     const Table table = with_room(wanted);
+    for (const auto& [root, shape] : roots)
+        if (!locate(table, root.name, hash_of(root.name))) throw_corrupt(table.offset, "the name of a root can't be found by its hash");
     for (const auto& [root, shape] : roots) {
         put_shape(table, parts_of(root.fingerprint, shape));
         const std::uint32_t hash = hash_of(root.name);

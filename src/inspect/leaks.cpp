@@ -170,7 +170,8 @@ private:
         report_.why_not = shapes.unknown();
         if (!shapes.are_all()) return;
         const heap::CoreRanges& ranges = file_.ranges();
-        const transfer::HeapView view{engine_, reinterpret_cast<const std::byte*>(ranges.durable), ranges.durable, ranges.durable_bytes, file_.path()};
+        const transfer::HeapView view{engine_, reinterpret_cast<const std::byte*>(ranges.durable), ranges.durable, ranges.durable_bytes,
+                                      file_.path()};
         transfer::PointerPlaces places(view);
         RebaseReport unused;
         PointerWalk::State state(view, places, unused, 0);

@@ -2,6 +2,7 @@
 
 #include "base/text.hpp"
 #include "inspect/view_budget.hpp"
+#include "shape/hidden_words.hpp"
 
 namespace taiyen::migrate {
 
@@ -29,6 +30,9 @@ void Links::look_at(const ViewValue& value, unsigned depth) {
     if (ViewAccess::is_bit(value) || !with_pointers_(*memory.shape, ViewAccess::number(value))) return;
     if (depth > inspect::view_depth_max) memory.throw_corrupt(value.offset(), "values lie too deep within each other");
     budget_->take(value, depth);
+    const bool is_unknown = value.kind() == ShapeKind::opaque || (value.kind() >= ShapeKind::string && !value.has_elements());
+    if (is_unknown || shape::has_hidden_words(*memory.shape, ViewAccess::number(value)))
+        unknown_.insert(joined({"a ", value.type(), " in '", name_, "'"}));
     switch (value.kind()) {
         case ShapeKind::pointer: return look_at_pointer(value);
         case ShapeKind::opaque: return look_at_words(value, value.offset(), value.bytes());
@@ -61,7 +65,10 @@ void Links::look_at_pointer(const ViewValue& pointer) {
         leads_to = now->now;
     }
     const std::uint64_t bytes = memory.shape->nodes[target].bytes;
-    if (bytes == 0 && leads_to == *place) look_at_block(pointer, *place);
+    if (bytes == 0 && leads_to == *place) {
+        unknown_.insert(joined({"a ", memory.shape->type(target), " that '", name_, "' leads to"}));
+        look_at_block(pointer, *place);
+    }
     if (bytes == 0 || !memory.holds(leads_to, bytes) || !with_pointers_(*memory.shape, target)) return;
     if (seen_.emplace(memory.shape.get(), target, leads_to).second) waiting_.push_back(ViewAccess::inner(pointer, target, leads_to));
 }

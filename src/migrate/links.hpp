@@ -26,6 +26,8 @@ public:
     /// Looks at all pointers in the value, and in what they lead to. Throws: Error{invalid_argument}: one of them leads into an old block, and nobody knows where to now; Error{corrupt}.
     void look(const std::string& name, const ViewValue& value);
     std::vector<Patch>& patches() { return patches_; }
+    /// Of what nobody knows where all its pointers are.
+    const std::set<std::string>& unknown() const { return unknown_; }
 
 private:
     void look_at(const ViewValue& value, unsigned depth);
@@ -46,6 +48,7 @@ private:
     std::map<std::tuple<const Shape*, std::uint32_t, const TypeInfo*>, bool> same_;
     std::set<std::tuple<const Shape*, std::uint32_t, std::uint64_t>> seen_;
     std::vector<Patch> patches_;
+    std::set<std::string> unknown_;
     shape::TypesWith with_pointers_{&may_hold_pointers};
 };
 

@@ -110,8 +110,9 @@ bool make_waiting(Run& run, Run::State& state, Made& made, const std::vector<Sto
         const auto named = names.find(offset);
         if (named != names.end()) refuse({"it has the name '", named->second, "': let that be migrated, too (Migration::object)"});
         if (next.maker == nullptr)
-            refuse({"it is no structure with a default constructor, and part of nothing that is migrated: let the object that holds it be migrated, too "
-                    "(Migration::object)"});
+            refuse(
+                {"it is no structure with a default constructor, and part of nothing that is migrated: let the object that holds it be migrated, too "
+                 "(Migration::object)"});
         const std::size_t usable = heap::usable_size(state.file, state.address_of(offset));
         if (usable < next.old.bytes())
             refuse({"it is part of something that isn't migrated: let the object that holds it be migrated, too (Migration::object)"});
@@ -136,7 +137,8 @@ void check_fingerprints(const std::vector<Moving>& moving, const std::vector<Sto
         for (const StoredObject& other : others) {
             if (other.fingerprint != object.target->fingerprint || !other.shape || changes(*other.shape, now).empty()) continue;
             throw Error(errc::invalid_argument, state.file.path(), other.offset,
-                        joined({"'", other.name, "' is of the same type as '", object.before.name, "' becomes, and as large, and lies otherwise: let it be migrated, too (Migration::object)"}));
+                        joined({"'", other.name, "' is of the same type as '", object.before.name,
+                                "' becomes, and as large, and lies otherwise: let it be migrated, too (Migration::object)"}));
         }
     }
 }
@@ -200,6 +202,7 @@ MigrationReport Migration::State::run_within(bool is_dry, std::optional<UndoScop
             state.report.unknown.push_back(joined({"'", other.name, "', which has no shape"}));
 
     MigrationReport& report = state.report;
+    if (!state.old_blocks.all().empty()) report.unknown.insert(report.unknown.end(), links.unknown().begin(), links.unknown().end());
     report.pointers = links.patches().size();
     report.freed_blocks = state.old_blocks.all().size();
     report.freed_bytes = state.old_blocks.bytes();

@@ -9,6 +9,7 @@
 #include "heap/core.hpp"
 #include "inspect/view_budget.hpp"
 #include "inspect/view_memory.hpp"
+#include "shape/hidden_words.hpp"
 
 namespace taiyen::migrate {
 
@@ -23,7 +24,8 @@ namespace {
 /// Calls `take` with each block that the value holds, at any depth, and `left` with each value in it that may hold some which nobody knows.
 class HeldBlocks {
 public:
-    HeldBlocks(shape::TypesWith& with_blocks, const ViewValue& whole, const std::function<void(std::uint64_t)>& take, const std::function<bool(const ViewValue&)>& leave)
+    HeldBlocks(shape::TypesWith& with_blocks, const ViewValue& whole, const std::function<void(std::uint64_t)>& take,
+               const std::function<bool(const ViewValue&)>& leave)
         : with_blocks_(with_blocks), budget_(whole), take_(take), leave_(leave) {}
 
     void look_at(const ViewValue& value, unsigned depth = 0) {
@@ -52,16 +54,23 @@ private:
     const std::function<bool(const ViewValue&)>& leave_;
 };
 
+std::tuple<std::uint64_t, const Shape*, std::uint32_t> identity_of(const ViewValue& value) {
+    return {value.offset(), ViewAccess::memory(value).shape.get(), ViewAccess::number(value)};
+}
+
 bool is_closed(const ViewValue& value) { return value.kind() == ShapeKind::opaque || (value.kind() >= ShapeKind::string && !value.has_elements()); }
 
 }  // namespace
+
+void OldBlocks::know(const ViewValue& value) { known_.insert(identity_of(value)); }
 
 void OldBlocks::add(const ViewValue& in_block) {
     blocks_.push_back(in_block.offset());
     const std::function<void(std::uint64_t)> take = [&](std::uint64_t block) { blocks_.push_back(block); };
     const std::function<bool(const ViewValue&)> leave = [&](const ViewValue& value) {
-        if (known_.contains(value.offset())) return true;
-        if (is_closed(value)) left_.insert(value.type());
+        if (known_.contains(identity_of(value))) return true;
+        const bool hides = shape::has_hidden_words(*ViewAccess::memory(value).shape, ViewAccess::number(value));
+        if (hides || is_closed(value)) left_.insert(value.type());
         return is_closed(value);
     };
     HeldBlocks(with_blocks_, in_block, take, leave).look_at(in_block);
@@ -70,8 +79,9 @@ void OldBlocks::add(const ViewValue& in_block) {
 void OldBlocks::refuse_others(const std::string& name, const ViewValue& value) const {
     const std::function<void(std::uint64_t)> take = [&](std::uint64_t block) {
         if (std::ranges::binary_search(blocks_, block))
-            throw Error(errc::invalid_argument, ViewAccess::memory(value).file.path(), block,
-                        joined({"a pointer leads to what is part of '", name, "', and is to be made anew: let that be migrated, too (Migration::object)"}));
+            throw Error(
+                errc::invalid_argument, ViewAccess::memory(value).file.path(), block,
+                joined({"a pointer leads to what is part of '", name, "', and is to be made anew: let that be migrated, too (Migration::object)"}));
     };
     const std::function<bool(const ViewValue&)> leave = &is_closed;
     HeldBlocks(with_blocks_, value, take, leave).look_at(value);

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <set>
 #include <string>
-#include <unordered_set>
+#include <tuple>
 #include <vector>
 
 #include <taiyen/inspect/view.hpp>
@@ -19,8 +19,8 @@ namespace taiyen::migrate {
 
 class OldBlocks {
 public:
-    /// What lies there frees what it holds by itself.
-    void know(std::uint64_t offset) { known_.insert(offset); }
+    /// The value frees what it holds by itself.
+    void know(const ViewValue& value);
     /// A block, and what the value that lies in it holds. Throws: Error{corrupt}.
     void add(const ViewValue& in_block);
     /// Blocks that belong to somebody else. Throws: Error{invalid_argument}: one of them was added. Requires: closed.
@@ -37,7 +37,7 @@ public:
     const std::set<std::string>& left() const { return left_; }
 
 private:
-    std::unordered_set<std::uint64_t> known_;
+    std::set<std::tuple<std::uint64_t, const Shape*, std::uint32_t>> known_;
     std::vector<std::uint64_t> blocks_;
     std::vector<std::uint64_t> ends_;
     std::uint64_t bytes_ = 0;

@@ -6,6 +6,7 @@
 
 #include "base/json.hpp"
 #include "base/text.hpp"
+#include "shape/hidden_words.hpp"
 #include "store/heap_file.hpp"
 
 namespace taiyen::migrate {
@@ -181,7 +182,7 @@ void Run::begun(const ViewValue& old, shape::TypeShape& type, const void* now) {
 
 void Run::destroy_at_end(const ViewValue& old, void (*destroy)(void*)) {
     if (destroy != nullptr) state_->to_destroy.emplace_back(address(old), destroy);
-    state_->old_blocks.know(old.offset());
+    state_->old_blocks.know(old);
 }
 
 void* Run::follow(const ViewValue& pointer, shape::TypeShape& type, shape::TypeShape* target, const Maker* maker) {
@@ -203,7 +204,9 @@ void* Run::follow(const ViewValue& pointer, shape::TypeShape& type, shape::TypeS
     return address;
 }
 
-bool Run::is_of_family(const ViewValue& old, shape::TypeShape& type) const { return can_become(old.kind(), state_->info(type).shape->nodes.front().kind); }
+bool Run::is_of_family(const ViewValue& old, shape::TypeShape& type) const {
+    return can_become(old.kind(), state_->info(type).shape->nodes.front().kind);
+}
 bool Run::holds_targets(shape::TypeShape& type) { return state_->info(type).holds_target; }
 
 void Run::require_same_unit(const ViewValue& old, shape::TypeShape& type) {
@@ -232,7 +235,8 @@ const std::vector<std::optional<std::uint32_t>>& Run::fields(const ViewValue& ol
             const ShapePart* const part = find_field(before, are_given ? renamed->second : name);
             if (part == nullptr || rules.dropped.contains(part->name) || (!are_given && used.contains(part))) continue;
             if (!used.insert(part).second)
-                throw Error(errc::invalid_argument, state_->file.path(), old.offset(), joined({"two fields of ", info.text, " are to be what was called '", part->name, "'"}));
+                throw Error(errc::invalid_argument, state_->file.path(), old.offset(),
+                            joined({"two fields of ", info.text, " are to be what was called '", part->name, "'"}));
             found[i] = part;
         }
     }
@@ -243,6 +247,11 @@ const std::vector<std::optional<std::uint32_t>>& Run::fields(const ViewValue& ol
         const bool is_left_to_function = rules.function && !can_become(shape.nodes[found[i]->node].kind, info.shape->nodes[now.parts[i].node].kind);
         if (!is_left_to_function) part = static_cast<std::uint32_t>(found[i] - before.parts.data());
     }
+    if (shape::has_hidden_words(shape, ViewAccess::number(old)) && !rules.function)
+        throw Error(errc::invalid_argument, state_->file.path(), old.offset(),
+                    joined({"at ", where(), ": a ", old.type(),
+                            " has more than the fields that its shape tells, and nobody knows what becomes of the rest: "
+                            "say it (Migration::with)"}));
     for (const ShapePart& field : before.parts) {
         if (used.contains(&field) || rules.dropped.contains(field.name) || rules.function) continue;
         const std::string place = where();

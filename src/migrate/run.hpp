@@ -37,7 +37,7 @@ struct TypeInfo {
     std::string text;
     const TypeRules* rules = nullptr;
     bool leads_to_rules = false;  ///< in it or below there is a type of which something was said
-    bool is_target = false;          ///< pointers may lead to one
+    bool is_target = false;       ///< pointers may lead to one
     bool holds_target = false;    ///< or to something in one, or below
 };
 

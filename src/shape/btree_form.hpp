@@ -14,7 +14,8 @@
 namespace taiyen::shape {
 
 struct BTreeForm {
-    BTreeForm(const Shape& shape, const ShapeNode& tree) {
+    /// The shape outlives it.
+    BTreeForm(const Shape& of, const ShapeNode& tree) : shape(of) {
         const std::uint64_t form = tree.count - 256;
         is_apart = form % 2 != 0;
         are_digests_keys = form / 2 % 2 != 0;
@@ -27,7 +28,8 @@ struct BTreeForm {
             key_bytes = key_alignment = sizeof(std::uint64_t);
             return;
         }
-        is_key_plain = shape.nodes[key].kind <= ShapeKind::enumeration || (shape.nodes[key].kind == ShapeKind::pointer && !shape.nodes[key].distances);
+        is_key_plain =
+            shape.nodes[key].kind <= ShapeKind::enumeration || (shape.nodes[key].kind == ShapeKind::pointer && !shape.nodes[key].distances);
         if (shape.nodes[key].kind == ShapeKind::opaque) is_key_plain = false;
         key_bytes = shape.nodes[key].bytes;
         key_alignment = shape.nodes[key].alignment;
@@ -36,6 +38,25 @@ struct BTreeForm {
         value = element.parts[1].node;
         value_bytes = shape.nodes[value].bytes;
         value_alignment = shape.nodes[value].alignment;
+    }
+
+    /// Keys that are digests are numbers of that size.
+    bool is_sound() const { return !are_digests_keys || (is_key_plain && key_bytes == digest_bytes); }
+
+    /// Whether a key may look like what leads to a key.
+    bool holds_key_pointers() const {
+        std::vector<bool> seen(shape.nodes.size());
+        std::vector<std::uint32_t> waiting{key};
+        while (!waiting.empty()) {
+            const std::uint32_t number = waiting.back();
+            waiting.pop_back();
+            if (seen[number]) continue;
+            seen[number] = true;
+            const ShapeNode& node = shape.nodes[number];
+            if (node.kind == ShapeKind::pointer || node.kind == ShapeKind::opaque || node.kind >= ShapeKind::string) return true;
+            for (const ShapePart& part : node.parts) waiting.push_back(part.node);
+        }
+        return false;
     }
 
     /// {previous, next, u16 elements, u16 slots, 4 bytes}, digests, the slot of each element in a byte, keys, values.
@@ -97,11 +118,12 @@ struct BTreeForm {
     static constexpr std::uint64_t inner_bytes = 2048;
     static constexpr std::uint32_t depth_max = 20;
 
+    const Shape& shape;
     bool is_apart = false;  ///< leaves have pointers to elements
     bool are_digests_keys = false;
     bool has_values = false;
     bool is_key_plain = false;  ///< surely trivially copyable
-    std::uint32_t key = 0;  ///< node of the shape
+    std::uint32_t key = 0;      ///< node of the shape
     std::uint32_t value = 0;
     std::uint64_t digest_bytes = 0;
     std::uint64_t key_bytes = 0;
@@ -117,23 +139,31 @@ struct BTreeInnerNodes {
     std::vector<std::uint64_t> pointers;  ///< where they stand: to children, and to keys that separate
     std::vector<std::uint64_t> copies;    ///< keys of their own
     std::vector<std::uint64_t> inline_keys;
+
+    bool operator==(const BTreeInnerNodes&) const = default;
 };
 
-/// `Memory` has `holds(offset, bytes)`, `count(offset)`, a u32, and `target(offset)`, where the pointer there leads to, if that is somewhere. Nothing: no form leads to the leaves.
+/// `Memory` has `holds(offset, bytes)`, `count(offset)`, a u32, and `target(offset)`, where the pointer there leads to, if that is somewhere. Nothing: no form leads to the leaves, or more than one.
 template <class Memory>
 class BTreeInnerWalk {
 public:
-    BTreeInnerWalk(const BTreeForm& form, const Memory& memory, const std::vector<std::uint64_t>& leaves) : form_(form), memory_(memory), leaves_(leaves) {}
+    BTreeInnerWalk(const BTreeForm& form, const Memory& memory, const std::vector<std::uint64_t>& leaves)
+        : form_(form), memory_(memory), leaves_(leaves) {}
 
     std::optional<BTreeInnerNodes> find(std::uint64_t root, std::uint32_t height) {
         if (height > BTreeForm::depth_max) return std::nullopt;
+        if (height == 0) return leaves_.size() == 1 && leaves_.front() == root ? std::optional(BTreeInnerNodes()) : std::nullopt;
+        std::optional<BTreeInnerNodes> right;
         for (const BTreeForm::InnerForm& inner : form_.inner_forms()) {
             found_ = {};
             found_.node_bytes = form_.inner(inner).end;
             met_ = 0;
-            if (leads_on(inner, form_.inner(inner), root, height) && met_ == leaves_.size()) return std::move(found_);
+            if (!leads_on(inner, form_.inner(inner), root, height) || met_ != leaves_.size()) continue;
+            // Keys that lead somewhere, or what leads to keys; keys of numbers alone don't lead to places by chance, all of them.
+            if (right && *right != found_ && form_.holds_key_pointers()) return std::nullopt;
+            if (!right) right = std::move(found_);
         }
-        return std::nullopt;
+        return right;
     }
 
 private:

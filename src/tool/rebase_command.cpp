@@ -47,7 +47,9 @@ JsonWriter json_of(const Given& given, const RebaseReport& report, const Report*
 }
 
 void print_text(const RebaseReport& report, bool dry_run, bool conservative) {
-    const char* const found = report.by_declared_types ? ", told by the shapes of its types" : ", guessed by their values";
+    const char* const found = !report.by_declared_types ? ", guessed by their values"
+                              : conservative            ? ", told by the shapes of its types, or guessed"
+                                                        : ", told by the shapes of its types";
     if (report.position_independent) {
         print("it is position-independent: it opens wherever there is room, and needs no move\n");
         return;
@@ -122,11 +124,14 @@ Command rebase_command() {
     return {
         "rebase",
         "Moves a heap to another address",
-        "Rewrites its pointers, and names the new address in the files: by one save, so that a crash leaves the heap at the old address or at the new "
+        "Rewrites its pointers, and names the new address in the files: by one save, so that a crash leaves the heap at the old address or at the "
+        "new "
         "one. Where the heap knows the shapes of all its types (taiyen ls --shapes) it is exactly the pointers that change. Else they have to be "
-        "guessed, which takes --conservative: every word in a live block that is the address of a live block, of a place in one or of the end of one; a "
+        "guessed, which takes --conservative: every word in a live block that is the address of a live block, of a place in one or of the end of "
+        "one; a "
         "number of such a value can't be told from a pointer, so words that change and don't stand where a container keeps a pointer are listed. A "
-        "program that declares its types moves a heap without a guess (taiyen::rebase). A heap that was not closed is recovered first. Words that lie in the heap's range of addresses and "
+        "program that declares its types moves a heap without a guess (taiyen::rebase). A heap that was not closed is recovered first. Words that "
+        "lie in the heap's range of addresses and "
         "point to nothing live are ambiguous: they are listed and stay. Verifies the heap where it lies then. The heap must be openable at its "
         "old address.",
         {"FILE"},

@@ -60,6 +60,7 @@ void walk_named(const HeapView& heap, const DeclaredTypes& types, RebaseReport& 
         const bool before_hashed = std::exchange(state.hashed, false);
         const bool before_ordered = std::exchange(state.ordered, false);
         state.name = root.name;
+        state.values = 0;
         const auto address = reinterpret_cast<std::byte*>(heap.base + root.object.value);
         if (state.room_at(root.object.value) < root.bytes)
             throw Error(errc::corrupt, heap.path, root.object.value,
@@ -169,11 +170,12 @@ void walk_shapes(const HeapView& heap, const DeclaredTypes& types, RebaseReport&
         if (!block || coverage.whole.test(begin) || block->content == heap::Content::pointer_free) continue;
         heap::for_each_word(heap::WordsFrom{heap.bytes}, begin, begin + block->usable_bytes, [&](std::uint64_t place, std::uint64_t value) {
             if (known.test(place) || !state.words.is_pointer(value)) return;
-            throw Error(errc::type_mismatch, heap.path, place,
-                        joined({"a pointer leads to the block of ", std::to_string(block->usable_bytes), " bytes at byte ", std::to_string(begin),
-                                ", which holds more than the shape of what it leads to tells, and here what may be a pointer, as an array does; declare the "
-                                "types of its objects (PointerOptions::types), or accept guesses (PointerOptions::conservative, 'taiyen … "
-                                "--conservative')"}));
+            throw Error(
+                errc::type_mismatch, heap.path, place,
+                joined({"a pointer leads to the block of ", std::to_string(block->usable_bytes), " bytes at byte ", std::to_string(begin),
+                        ", which holds more than the shape of what it leads to tells, and here what may be a pointer, as an array does; declare the "
+                        "types of its objects (PointerOptions::types), or accept guesses (PointerOptions::conservative, 'taiyen … "
+                        "--conservative')"}));
         });
     }
 }

@@ -94,9 +94,10 @@ void PointerWalk::State::finish(PointerWalk& walk) {
     waiting.clear();
 }
 
-void PointerWalk::count_value() {
+void PointerWalk::count_values(std::uint64_t more) {
     constexpr std::uint64_t values_of_a_byte = 4;  // that lie in each other
-    if (++state_.values > values_of_a_byte * state_.heap.engine.extent()) throw_unknown_layout("value");
+    const std::uint64_t most = values_of_a_byte * state_.heap.engine.extent();
+    if (more > most || (state_.values += more) > most) throw_unknown_layout("value");
 }
 
 bool PointerWalk::lies_in_heap(const void* place) const noexcept { return state_.offset_of(place) < state_.heap.engine.extent(); }
@@ -107,6 +108,18 @@ bool PointerWalk::pointer(const void* word) {
     if (place) state_.places.add(*place, false);
     if (place && state_.within_key) state_.coverage->keys.push_back(value - state_.heap.base);
     return place.has_value();
+}
+
+bool PointerWalk::plain_pointer(const void* word) {
+    if (!pointer(word)) return false;
+    const std::uint64_t offset = heap::word_at(word) - state_.heap.base;
+    if (state_.coverage == nullptr || offset == 0) return true;
+    const auto before = state_.heap.find_block(offset - 1);
+    if (before && before->offset.value + before->usable_bytes == offset) {
+        state_.coverage->fixed.push_back(offset - 1);
+        state_.coverage->fixed.push_back(offset);
+    }
+    return true;
 }
 
 void PointerWalk::end(const void* word, const void* first) {

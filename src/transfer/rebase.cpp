@@ -63,6 +63,7 @@ RebaseReport look(store::HeapFile& file, const HeapView& view, std::uintptr_t ad
 RebaseOptions with_shapes(RebaseOptions options, const ShapeTypes& shapes) {
     const bool is_wanted = options.by_shapes && (shapes.are_all() || options.conservative || !options.types.empty());
     if (is_wanted) options.types = shapes.types();
+    if (options.by_shapes && shapes.are_all() && options.types.empty()) options.conservative = true;  // nothing has a name, and nothing is known of
     return options;
 }
 
@@ -103,8 +104,16 @@ RebaseReport rebase_file(store::HeapFile& file, std::uintptr_t address, const Re
     const HeapView view = view_of(file);
     const ShapeTypes shapes(file.engine(), given.types);
     const RebaseOptions options = with_shapes(given, shapes);
+    const bool are_shapes = options.by_shapes && shapes.has_any();
     FoundPointers found;
-    RebaseReport report = look(file, view, address, options, options.by_shapes && shapes.has_any(), found);
+    RebaseReport report = [&] {
+        try {
+            return look(file, view, address, options, are_shapes, found);
+        } catch (const Error& error) {
+            if (error.code() != errc::type_mismatch || !given.conservative || !are_shapes) throw;
+            return look(file, view, address, given, false, found);  // a container isn't what its shape says: it is guessed, as was asked for
+        }
+    }();
     if (report.new_address == report.old_address) return report;
     refuse_ambiguous(report, options, file.path());
     if (options.dry_run) return report;

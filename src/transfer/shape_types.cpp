@@ -12,31 +12,60 @@
 #include "heap/word_walk.hpp"
 #include "shape/btree_form.hpp"
 #include "shape/container_bytes.hpp"
+#include "shape/hidden_words.hpp"
 #include "shape/types_with.hpp"
 
 namespace taiyen::transfer {
 namespace {
+
+/// Of a variant: behind the number of the alternative that it holds.
+std::uint64_t index_end(const Shape& shape, const ShapeNode& variant) {
+    std::uint64_t longest = 0;
+    std::uint64_t alignment = 1;
+    for (const ShapePart& part : variant.parts) {
+        longest = std::max(longest, shape.nodes[part.node].bytes);
+        alignment = std::max<std::uint64_t>(alignment, shape.nodes[part.node].alignment);
+    }
+    return round_up(longest, alignment) + (variant.parts.size() >= 256 ? 2 : 1);
+}
 
 /// Whether nothing of it is known but that there is something: what may hold a pointer of which nobody can say where.
 bool is_unknown(const Shape& shape, std::uint32_t number) {
     const ShapeNode& node = shape.nodes[number];
     switch (node.kind) {
         case ShapeKind::array: return shape.nodes[node.parts.front().node].bytes == 0;
+        case ShapeKind::structure: return shape::has_hidden_words(shape, number);
         case ShapeKind::opaque: return node.bytes == 0 || node.bytes >= sizeof(std::uint64_t);
         case ShapeKind::other_container: return true;
         case ShapeKind::pointer: return node.distances;
-        default: return node.kind >= ShapeKind::string && (node.distances || !shape::is_known_container(shape, number));
+        case ShapeKind::optional: return shape.nodes[node.parts.front().node].bytes >= node.bytes;
+        case ShapeKind::variant: return index_end(shape, node) > node.bytes;
+        default: break;
     }
+    if (node.kind < ShapeKind::string) return false;
+    if (node.distances || !shape::is_known_container(shape, number)) return true;
+    return node.kind >= ShapeKind::btree_map && node.kind <= ShapeKind::ordered_multiset && !shape::BTreeForm(shape, node).is_sound();
 }
 
 bool may_hold_pointers(const ShapeNode& node) { return node.kind == ShapeKind::pointer || node.kind >= ShapeKind::string; }
 
-/// Whether equality of such keys is that of addresses.
-bool is_address(const Shape& shape, std::uint32_t number) {
-    const ShapeNode& node = shape.nodes[number];
-    if (node.kind == ShapeKind::pointer) return true;
-    return holds_in_place(node.kind) && node.kind != ShapeKind::structure &&
-           std::ranges::any_of(node.parts, [&](const ShapePart& part) { return is_address(shape, part.node); });
+/// Of each node, whether equality of such keys is that of addresses.
+std::vector<bool> addresses_in(const Shape& shape) {
+    std::vector<bool> all(shape.nodes.size());
+    for (bool is_more = true; is_more;) {
+        is_more = false;
+        for (std::size_t i = 0; i != all.size(); ++i) {
+            const ShapeNode& node = shape.nodes[i];
+            if (all[i] || !holds_in_place(node.kind) || node.kind == ShapeKind::structure) {
+                is_more |= !all[i] && node.kind == ShapeKind::pointer;
+                all[i] = all[i] || node.kind == ShapeKind::pointer;
+                continue;
+            }
+            all[i] = std::ranges::any_of(node.parts, [&](const ShapePart& part) { return all[part.node]; });
+            is_more |= all[i];
+        }
+    }
+    return all;
 }
 
 }  // namespace
@@ -48,12 +77,11 @@ struct ShapeTypes::Type {
 };
 
 struct ShapeTypes::Known {
-    explicit Known(Shape of) : shape(std::move(of)), types(shape.nodes.size()), with_pointers(shape.nodes.size()), addresses(shape.nodes.size()) {
+    explicit Known(Shape of) : shape(std::move(of)), types(shape.nodes.size()), with_pointers(shape.nodes.size()), addresses(addresses_in(shape)) {
         shape::TypesWith with(&may_hold_pointers);
         for (std::uint32_t node = 0; node != types.size(); ++node) {
             types[node] = {this, node};
             with_pointers[node] = with(shape, node);
-            addresses[node] = is_address(shape, node);
         }
     }
     Known(const Known&) = delete;
@@ -94,6 +122,7 @@ private:
         if (!holds) walk_.throw_unknown_layout(container_);
     }
     void elements(Address first, std::uint64_t count, std::uint64_t bytes_each, std::uint64_t alignment) {
+        walk_.count_values(1);
         walk_.reach_elements(pointer_to(first), count, bytes_each, alignment, container_);
     }
     /// A node of a container: its links, then the element.
@@ -152,7 +181,7 @@ private:
 void ShapeWalk::value(std::uint32_t number, Address at) {
     if (!known_.with_pointers[number]) return;
     const ShapeNode& node = node_of(number);
-    walk_.count_value();
+    walk_.count_values(1);
     const PointerWalk::Deeper deeper(walk_);
     if (node.kind == ShapeKind::pointer) return pointer(node, at);
     if (walk_.is_deep() && !known_.addresses[number]) return walk_.later(reinterpret_cast<void*>(at), node.bytes, step_of(known_, number));
@@ -198,13 +227,7 @@ void ShapeWalk::in_place(const ShapeNode& node, Address at) {
         return;
     }
     container_ = "variant";
-    std::uint64_t longest = 0;
-    std::uint64_t alignment = 1;
-    for (const ShapePart& part : node.parts) {
-        longest = std::max(longest, node_of(part.node).bytes);
-        alignment = std::max<std::uint64_t>(alignment, node_of(part.node).alignment);
-    }
-    const Address index_at = at + round_up(longest, alignment);
+    const Address index_at = at + index_end(known_.shape, node) - (node.parts.size() >= 256 ? 2 : 1);
     const bool is_wide = node.parts.size() >= 256;
     const std::uint64_t index = is_wide ? number<std::uint16_t>(index_at) : number<std::uint8_t>(index_at);
     if (index == (is_wide ? 0xffffU : 0xffU)) return;
@@ -213,13 +236,12 @@ void ShapeWalk::in_place(const ShapeNode& node, Address at) {
 }
 
 void ShapeWalk::pointer(const ShapeNode& node, Address at) {
-    if (!walk_.pointer(pointer_to(at))) return;
+    if (!walk_.plain_pointer(pointer_to(at))) return;
     const std::uint32_t target = node.parts.front().node;
     void* const to = reinterpret_cast<void*>(word(at));
-    if (!known_.with_pointers[target])
-        walk_.part(to, node_of(target).bytes);
-    else if (word(at) % node_of(target).alignment == 0)
-        walk_.later(to, node_of(target).bytes, step_of(known_, target));
+    if (!known_.with_pointers[target]) return walk_.part(to, node_of(target).bytes);
+    walk_.part(to, 0);  // whatever it is: walk_shapes looks at the rest
+    if (word(at) % node_of(target).alignment == 0) walk_.later(to, node_of(target).bytes, step_of(known_, target));
 }
 
 /// {text, length, capacity, unused}, or {text, length, the text itself}.
@@ -388,6 +410,7 @@ void ShapeWalk::table(const ShapeNode& node, Address end_of) {
         that(bucket_count == 1);
     else
         elements(buckets, bucket_count, 8, 8);
+    walk_.count_values(bucket_count);
     for (std::uint64_t i = 0; i != bucket_count; ++i) link(buckets + 8 * i);
     std::uint64_t count = 0;
     Address seen = 0;  // as in a forward_list
@@ -417,6 +440,7 @@ void ShapeWalk::flat_table(const ShapeNode& node, Address end_of) {
     const std::uint64_t first = round_up(std::max(slots, control_bytes_min), unit);
     elements(block, first + slots * element.bytes, 1, unit);
     std::uint64_t filled = 0;
+    walk_.count_values(slots);
     for (std::uint64_t i = 0; i != slots; ++i) {
         if (number<std::int8_t>(block + i) < 0) continue;
         ++filled;
@@ -448,6 +472,7 @@ void ShapeWalk::btree(const ShapeNode& node, Address end_of) {
         link(leaf + 8);
         leaves.push_back(leaf);
         size += count;
+        walk_.count_values(count);
         for (std::uint64_t i = 0; i != count; ++i) {
             const auto slot = number<std::uint8_t>(leaf + parts.order + i);
             that(slot < slots);
@@ -500,22 +525,28 @@ ShapeTypes::ShapeTypes(const heap::Engine& engine, const DeclaredTypes& declared
             continue;
         }
         try {
-            auto known = std::make_unique<Known>(Shape::decode(std::as_bytes(std::span(*stored))));
-            const Shape& shape = known->shape;
-            std::uint32_t unknown = 0;
-            while (unknown != shape.nodes.size() && !is_unknown(shape, unknown)) ++unknown;
-            if (unknown != shape.nodes.size()) {
-                tell({"the shape says too little: ", shape.type(unknown), " is opaque in it"});
-            } else if (shape.nodes.front().bytes == 0 || root.bytes != shape.nodes.front().bytes * root.count) {
+            Shape shape = Shape::decode(std::as_bytes(std::span(*stored)));
+            if (root.bytes != shape.nodes.front().bytes * root.count)
                 tell({"the shape is of another size"});
-            } else {
-                types_.add(root.fingerprint, {ShapeWalk::step_of(*known, 0), shape.nodes.front().bytes});
-                known_[root.fingerprint] = std::move(known);
-            }
+            else if (const std::string why = add(root.fingerprint, std::move(shape)); !why.empty())
+                tell({"the shape says too little: ", why});
         } catch (const Error&) {
             tell({"the shape can't be read"});
         }
     }
+}
+
+std::string ShapeTypes::add(const std::string& fingerprint, Shape shape) {
+    for (std::uint32_t node = 0; node != shape.nodes.size(); ++node) {
+        if (!is_unknown(shape, node)) continue;
+        const bool hides = shape.nodes[node].kind == ShapeKind::structure;
+        return joined({shape.type(node), hides ? " has more than the fields that it tells" : " is opaque in it"});
+    }
+    if (shape.nodes.front().bytes == 0) return "it is empty";
+    auto known = std::make_unique<Known>(std::move(shape));
+    types_.add(fingerprint, {ShapeWalk::step_of(*known, 0), known->shape.nodes.front().bytes});
+    known_[fingerprint] = std::move(known);
+    return {};
 }
 
 ShapeTypes::~ShapeTypes() = default;

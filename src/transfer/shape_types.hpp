@@ -28,6 +28,9 @@ public:
     ShapeTypes& operator=(const ShapeTypes&) = delete;
     ~ShapeTypes();
 
+    /// Adds a type, if its shape is enough. Returns why it isn't; empty: it is.
+    std::string add(const std::string& fingerprint, Shape shape);
+
     /// Those that were declared, and those that shapes tell whole. As long good as this object.
     const DeclaredTypes& types() const { return types_; }
     /// Whether all named objects are of one of them.

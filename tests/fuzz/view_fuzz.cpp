@@ -30,9 +30,13 @@
 
 #include "inspect/view_memory.hpp"
 #include "io/disks/simulated_storage.hpp"
+#include "migrate/links.hpp"
+#include "migrate/old_blocks.hpp"
 #include "shape/encoding.hpp"
 #include "store/heap_access.hpp"
 #include "store/heap_file.hpp"
+#include "transfer/pointer_finder.hpp"
+#include "transfer/shape_types.hpp"
 
 namespace view_fuzz {
 
@@ -113,6 +117,7 @@ public:
         }
         look(to, shape);
         compare(to, shape);
+        hold(to, shape);
         return to.str();
     }
 
@@ -137,6 +142,44 @@ public:
                     return true;
                 });
             });
+    }
+
+    /// What it holds, and where its pointers are, as a migration and a move see it.
+    void hold(std::ostream& to, const std::shared_ptr<const Shape>& shape) const {
+        migrate::OldBlocks blocks;
+        const auto guarded = [&](auto&& action) {
+            try {
+                action();
+            } catch (const Error& error) {
+                const auto code = static_cast<errc>(error.code().value());
+                TAIYEN_CHECK(code == errc::corrupt || code == errc::type_mismatch || code == errc::invalid_argument);
+                to << error.what();
+            }
+        };
+        guarded([&] {
+            const ViewValue value = inspect::ViewAccess::object(*file_, shape, object_, 1);
+            blocks.add(value);
+            blocks.close(*file_);
+            to << blocks.all().size() << ' ' << blocks.bytes();
+            const migrate::Moves moves;
+            migrate::Links links(blocks, moves);
+            links.look("all", value);
+        });
+        guarded([&] {
+            transfer::ShapeTypes types(file_->engine(), {});
+            const std::string fingerprint = file_->engine().find_root("all")->fingerprint;
+            const std::string why = types.add(fingerprint, *shape);
+            to << why;
+            if (!why.empty() || shape->nodes.front().bytes > sizeof(Everything)) return;
+            const heap::CoreRanges& ranges = file_->ranges();
+            const transfer::HeapView view{file_->engine(), reinterpret_cast<const std::byte*>(ranges.durable), ranges.durable, ranges.durable_bytes,
+                                          file_->path()};
+            transfer::PointerPlaces places(view);
+            RebaseReport report;
+            PointerWalk::State state(view, places, report, 10);
+            transfer::walk_shapes(view, types.types(), report, state);
+            to << state.order.size() << ' ' << places.pages().size();
+        });
     }
 
     /// Along paths, each by itself: one of them may be damaged.

@@ -169,7 +169,7 @@ BOOST_AUTO_TEST_CASE(a_block_to_which_a_pointer_leads_that_can_not_be_rewritten_
     for (void* const block : blocks) heap.deallocate(block);
     CompactOptions options = declaring<taiyen::vector<Opaque>>();
     options.types.add(stl::fingerprint<std::array<std::byte, 32>>(),
-                      {{[](void* object, PointerWalk& walk, const void*) { walk.pointer(static_cast<std::byte*>(object) + 1); }}, 32});
+                      {[](void* object, PointerWalk& walk) { walk.pointer(static_cast<std::byte*>(object) + 1); }, 32});
     CompactReport report;
     for (int steps = 0; steps < 10 && !(report = compact(heap, options)).done(); ++steps) {}
     const Counted* found = nullptr;

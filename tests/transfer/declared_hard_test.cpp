@@ -270,7 +270,7 @@ BOOST_AUTO_TEST_CASE(an_unaligned_pointer_stays_and_is_told) {
     make([&](ArchiveHeap& heap) { heap.construct<Packed>("packed").pointer = heap.make<int>(7); });
     RebaseOptions options;
     options.types.add(stl::fingerprint<Packed>(),
-                      {{[](void* packed, PointerWalk& walk, const void*) { walk.pointer(static_cast<std::byte*>(packed) + 1); }}, sizeof(Packed)});
+                      {[](void* packed, PointerWalk& walk) { walk.pointer(static_cast<std::byte*>(packed) + 1); }, sizeof(Packed)});
     options.dry_run = true;
     const RebaseReport report = rebase(path, anywhere, options);
     BOOST_TEST(report.pointers == 0U);
@@ -286,7 +286,7 @@ BOOST_AUTO_TEST_CASE(a_pointer_at_a_multiple_of_four_is_unaligned_too) {
     });
     RebaseOptions options;
     options.types.add(stl::fingerprint<Words>(),
-                      {{[](void* words, PointerWalk& walk, const void*) { walk.pointer(static_cast<std::byte*>(words) + 4); }}, sizeof(Words)});
+                      {[](void* words, PointerWalk& walk) { walk.pointer(static_cast<std::byte*>(words) + 4); }, sizeof(Words)});
     options.dry_run = true;
     const RebaseReport report = rebase(path, anywhere, options);
     BOOST_TEST(report.pointers == 0U);

@@ -73,8 +73,8 @@ struct Everything {
     taiyen::vector<Leaf*> leaves;
     taiyen::string* text = nullptr;
     TAIYEN_DESCRIBE(Everything, row, queue, large, list, wide, chain, map, many, set, bag, hashed, numbers, hashed_many, hashed_set, hashed_bag, tree,
-                    tree_of_numbers, tree_of_doubles, tree_of_pairs, tree_many, tree_set, tree_bag, still, still_many, still_set, still_bag, fast, fast_set,
-                    fast_wide, bits, letters, maybe, either, tuple, deep, first, leaves, text)
+                    tree_of_numbers, tree_of_doubles, tree_of_pairs, tree_many, tree_set, tree_bag, still, still_many, still_set, still_bag, fast,
+                    fast_set, fast_wide, bits, letters, maybe, either, tuple, deep, first, leaves, text)
 };
 }  // namespace shape_types_test
 
@@ -87,16 +87,18 @@ struct taiyen::pointers_of<shape_types_test::Wide> : taiyen::no_pointers {};
 template <>
 struct taiyen::pointers_of<shape_types_test::Everything> {
     static void describe(auto& all, auto visit) {
-        visit(all.row, all.queue, all.large, all.list, all.wide, all.chain, all.map, all.many, all.set, all.bag, all.hashed, all.numbers, all.hashed_many,
-              all.hashed_set, all.hashed_bag, all.tree, all.tree_of_numbers, all.tree_of_doubles, all.tree_of_pairs, all.tree_many, all.tree_set,
-              all.tree_bag, all.still, all.still_many, all.still_set, all.still_bag, all.fast, all.fast_set, all.fast_wide, all.bits, all.letters,
-              all.maybe, all.either, all.tuple, all.deep, all.first, all.leaves, all.text);
+        visit(all.row, all.queue, all.large, all.list, all.wide, all.chain, all.map, all.many, all.set, all.bag, all.hashed, all.numbers,
+              all.hashed_many, all.hashed_set, all.hashed_bag, all.tree, all.tree_of_numbers, all.tree_of_doubles, all.tree_of_pairs, all.tree_many,
+              all.tree_set, all.tree_bag, all.still, all.still_many, all.still_set, all.still_bag, all.fast, all.fast_set, all.fast_wide, all.bits,
+              all.letters, all.maybe, all.either, all.tuple, all.deep, all.first, all.leaves, all.text);
     }
 };
 
 namespace shape_types_test {
 
-taiyen::string text(std::mt19937_64& random) { return taiyen::string(std::string(random() % 40, static_cast<char>('a' + random() % 26)) + std::to_string(random() % 100'000)); }
+taiyen::string text(std::mt19937_64& random) {
+    return taiyen::string(std::string(random() % 40, static_cast<char>('a' + random() % 26)) + std::to_string(random() % 100'000));
+}
 
 /// A number, often one that is the address of something in the heap.
 std::uint64_t number(std::mt19937_64& random, const ArchiveHeap& heap) {
@@ -166,7 +168,8 @@ void fill(Everything& all, std::mt19937_64& random, ArchiveHeap& heap, int most)
 std::string led_to(const Everything& all) {
     std::string text;
     const auto add = [&](const Leaf* leaf) {
-        for (int steps = 0; leaf != nullptr && steps != 5; leaf = leaf->other, ++steps) text.append(leaf->text).append(std::to_string(leaf->number)).append(" ");
+        for (int steps = 0; leaf != nullptr && steps != 5; leaf = leaf->other, ++steps)
+            text.append(leaf->text).append(std::to_string(leaf->number)).append(" ");
         text += '\n';
     };
     for (const Leaf* leaf : all.leaves) add(leaf);
@@ -180,7 +183,8 @@ std::string led_to(const Everything& all) {
 
 transfer::HeapView view_of(const ArchiveHeap& heap) {
     const store::HeapFile& file = HeapAccess::file(heap);
-    return {file.engine(), reinterpret_cast<const std::byte*>(file.ranges().durable), file.ranges().durable, file.ranges().durable_bytes, file.path()};
+    return {file.engine(), reinterpret_cast<const std::byte*>(file.ranges().durable), file.ranges().durable, file.ranges().durable_bytes,
+            file.path()};
 }
 
 /// Offset, and whether it is an end.
@@ -325,6 +329,89 @@ BOOST_AUTO_TEST_CASE(an_array_behind_a_pointer_is_not_taken_for_one_object) {
         const ArchiveHeap heap(open_read_only, path);
         BOOST_TEST(std::string_view((*heap.find<Leaf*>("leaves"))[2].text) == "a text that is too long to lie within itself");
     }
+}
+
+class Hiding {
+public:
+    TAIYEN_DESCRIBE(Hiding, name)
+    taiyen::string name;
+    void hide(Leaf* leaf) { hidden_ = leaf; }
+    Leaf* hidden() const { return hidden_; }
+
+private:
+    Leaf* hidden_ = nullptr;
+};
+struct ByFactor {
+    std::uint64_t factor = 1;
+    bool operator()(std::uint64_t a, std::uint64_t b) const { return a * factor < b * factor; }
+};
+/// A key that is inline in inner nodes, and looks like what leads to a key.
+struct Reference {
+    Leaf* leaf = nullptr;
+    bool operator<(const Reference& other) const { return leaf < other.leaf; }
+};
+
+BOOST_AUTO_TEST_CASE(classes_that_hide_something_are_not_known) {
+    BOOST_CHECK((shape_of<taiyen::map<std::uint64_t, int, ByFactor>>().nodes.front().kind == ShapeKind::other_container));
+    const ScratchDirectory folder;
+    {
+        ArchiveHeap heap(create_only, folder.path() / "hiding.tyn");
+        auto& hiding = heap.construct<Hiding>("hiding");
+        hiding.hide(heap.make<Leaf>());
+        heap.snapshot();
+        const LeakReport leaks = find_leaks(heap);
+        BOOST_TEST(!leaks.is_by_shapes);
+        BOOST_TEST(leaks.why_not.find("Hiding has more than the fields") != std::string::npos, leaks.why_not);
+        CompactOptions options;
+        options.known_types = true;
+        BOOST_TEST(compact(heap, options).moved_blocks == 0U);
+    }
+    BOOST_TEST(test::throws(errc::type_mismatch, [&] { rebase(folder.path() / "hiding.tyn", anywhere); }));
+    {
+        ArchiveHeap heap(create_only, folder.path() / "keys.tyn");
+        auto& tree = heap.construct<taiyen::btree_map<Reference, int>>("tree");
+        for (int i = 0; i != 2000; ++i) tree[{heap.make<Leaf>()}] = i;
+        heap.snapshot();
+    }
+    try {
+        rebase(folder.path() / "keys.tyn", anywhere);
+    } catch (const Error& error) {
+        BOOST_TEST((error.code() == errc::type_mismatch), error.what());
+    }
+    ArchiveHeap heap(open_only, folder.path() / "keys.tyn");
+    int sum = 0;
+    for (const auto& [key, value] : *heap.find<taiyen::btree_map<Reference, int>>("tree")) sum += key.leaf->other == nullptr ? value : 0;
+    BOOST_TEST(sum == 1999 * 1000);
+    BOOST_TEST(heap.verify().ok());
+}
+
+struct Span {
+    double* first = nullptr;
+    double* last = nullptr;
+};
+
+BOOST_AUTO_TEST_CASE(ends_that_nobody_tells_from_beginnings_stay) {
+    const ScratchDirectory folder;
+    ArchiveHeap heap(create_only, folder.path() / "x.tyn");
+    auto& spans = heap.construct<taiyen::vector<Span>>("spans");
+    std::vector<void*> holes;
+    for (int i = 0; i != 3000; ++i) {
+        auto* const first = static_cast<double*>(heap.allocate(64));
+        for (int n = 0; n != 8; ++n) first[n] = i + n / 8.0;
+        if (i % 3 == 0)
+            spans.push_back({first, first + 8});
+        else
+            holes.push_back(first);
+    }
+    for (void* const hole : holes) heap.deallocate(hole);
+    CompactOptions options;
+    options.known_types = true;
+    for (int steps = 0; steps != 100 && compact(heap, options).moved_blocks != 0; ++steps) {}
+    for (std::size_t i = 0; i != spans.size(); ++i) {
+        BOOST_REQUIRE(spans[i].last - spans[i].first == 8);
+        for (int n = 0; n != 8; ++n) BOOST_REQUIRE(spans[i].first[n] == static_cast<double>(3 * i) + n / 8.0);
+    }
+    BOOST_TEST(heap.verify().ok());
 }
 
 BOOST_AUTO_TEST_CASE(what_only_a_number_leads_to_is_hidden) {

@@ -108,7 +108,7 @@ void walk_object(T& object, PointerWalk& walk);
 
 /// For queues: the type is in the function.
 template <class T>
-void walk_step(void* object, PointerWalk& walk, const void* /*type*/) {
+void walk_step(void* object, PointerWalk& walk) {
     walk_object(*static_cast<T*>(object), walk);
 }
 
@@ -126,7 +126,7 @@ void walk_target(T* target, PointerWalk& walk) {
     else if constexpr (is_still<Plain>())
         walk.part(target, sizeof(Plain));
     else if (reinterpret_cast<std::uintptr_t>(target) % alignof(Plain) == 0)
-        walk.later(target, sizeof(Plain), {&walk_step<Plain>});
+        walk.later(target, sizeof(Plain), &walk_step<Plain>);
 }
 
 template <class T>
@@ -144,7 +144,7 @@ void walk_array(T* const& first, std::size_t count, PointerWalk& walk) {
     if constexpr (is_still<Plain>())
         walk.part(first, count * sizeof(Plain));
     else
-        walk.later(first, sizeof(Plain), alignof(Plain), {&walk_step<Plain>}, count);
+        walk.later(first, sizeof(Plain), alignof(Plain), &walk_step<Plain>, count);
 }
 
 /// What a container needs to prove itself: a sentence with its name where something doesn't hold.
@@ -649,7 +649,7 @@ void walk_object(T& object, PointerWalk& walk) {
     else if constexpr (std::is_pointer_v<Plain>)
         walk_pointer(plain, walk);
     else if (!is_address<Plain>() && walk.is_deep() && walk.lies_in_heap(&plain))
-        walk.later(&plain, sizeof(Plain), {&walk_step<Plain>});
+        walk.later(&plain, sizeof(Plain), &walk_step<Plain>);
     else if constexpr (transfer::describes_pointers<Plain>)
         pointers_of<Plain>::describe(plain, [&walk](auto&&... parts) { (walk_object(parts, walk), ...); });
     else if constexpr (std::is_array_v<Plain>)
@@ -664,7 +664,7 @@ void walk_object(T& object, PointerWalk& walk) {
 
 template <class... T>
 DeclaredTypes& DeclaredTypes::add() {
-    (add(stl::fingerprint<T>(), {{&stl::walk_step<T>}, sizeof(T)}), ...);
+    (add(stl::fingerprint<T>(), {&stl::walk_step<T>, sizeof(T)}), ...);
     return *this;
 }
 

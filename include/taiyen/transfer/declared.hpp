@@ -16,6 +16,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include <taiyen/base/detail/export.hpp>
@@ -28,25 +29,44 @@ class TAIYEN_EXPORT PointerWalk {
 public:
     struct State;
     /// Walks one object of a type.
-    struct Step {
-        void (*walk)(void* object, PointerWalk& walk, const void* type) = nullptr;
-        const void* type = nullptr;  ///< what the function knows the type by, if it is one for many
+    class Step {
+    public:
+        using Function = void (*)(void* object, PointerWalk& walk);
+        /// One function for many types, which it tells apart by what `type` leads to.
+        using SharedFunction = void (*)(void* object, PointerWalk& walk, const void* type);
 
+        Step() = default;
+        template <class F>
+            requires std::is_convertible_v<F, Function>
+        Step(F function)  // NOLINT(google-explicit-constructor): a step is its function
+            : walk_(&call), type_(reinterpret_cast<const void*>(static_cast<Function>(function))) {}
+        Step(SharedFunction function, const void* type) noexcept : walk_(function), type_(type) {}
+
+        void operator()(void* object, PointerWalk& walk) const { walk_(object, walk, type_); }
         bool operator<(const Step& other) const noexcept {
-            const auto number = reinterpret_cast<std::uintptr_t>(walk);
-            const auto others = reinterpret_cast<std::uintptr_t>(other.walk);
-            return number != others ? number < others : std::less<>()(type, other.type);
+            const auto number = reinterpret_cast<std::uintptr_t>(walk_);
+            const auto others = reinterpret_cast<std::uintptr_t>(other.walk_);
+            return number != others ? number < others : std::less<>()(type_, other.type_);
         }
-        void operator()(void* object, PointerWalk& pointers) const { walk(object, pointers, type); }
+
+    private:
+        static void call(void* object, PointerWalk& walk, const void* function) {
+            reinterpret_cast<Function>(const_cast<void*>(function))(object, walk);
+        }
+
+        SharedFunction walk_ = nullptr;
+        const void* type_ = nullptr;
     };
 
     explicit PointerWalk(State& state) noexcept : state_(state) {}
 
-    /// One more value is looked at, of a type that a heap itself tells. Throws: Error{type_mismatch}: there are more than a sound heap has room for.
-    void count_value();
+    /// So many more values are looked at, of types that a heap itself tells. Throws: Error{type_mismatch}: there are more than a sound heap has room for.
+    void count_values(std::uint64_t more);
     /// The word there points to an object, or a place in one. Returns whether it does: null, and addresses of no live block, are left as they are.
     /// Throws: Error{type_mismatch}: it is a pointer into the heap that doesn't lie there itself, so that a change would be lost.
     bool pointer(const void* word);
+    /// The same of one that may as well be the end of what lies before, which nobody tells: what it may lead to stays where it is if blocks move against one another.
+    bool plain_pointer(const void* word);
     /// Whether what lies there belongs to the heap: a description may name variables of its own, too.
     bool lies_in_heap(const void* place) const noexcept;
     /// The word there ends what begins at `first`: its value may be the end of a block, where another one begins.

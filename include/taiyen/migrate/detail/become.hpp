@@ -54,32 +54,30 @@ void copy_to(T& now, const T& old) {
 /// As it is. False: a T can't be moved or copied that way.
 template <class T>
 bool take(Run& run, const ViewValue& old, T& now) {
-    if constexpr (std::is_trivially_copyable_v<T> && std::is_copy_assignable_v<T>) {
+    if constexpr (std::is_trivially_copyable_v<T> && std::is_copy_assignable_v<T>)
         now = *static_cast<const T*>(run.address(old));
-    } else if (run.is_copying()) {
+    else if (run.is_copying())
         if constexpr (std::is_copy_constructible_v<T> && std::is_default_constructible_v<T>)
             copy_to(now, *static_cast<const T*>(run.address(old)));
         else
             return false;
-    } else {
-        if constexpr (std::is_move_assignable_v<T>)
-            now = std::move(*static_cast<T*>(run.address(old)));
-        else
-            return false;
-    }
+    else if constexpr (std::is_move_assignable_v<T>)
+        now = std::move(*static_cast<T*>(run.address(old)));
+    else
+        return false;
     run.took(old, stl::type_shape<T>, std::addressof(now));
     return true;
 }
 
-/// What is left of a value that no shape takes apart is destroyed by its type.
+/// What is left of a value that no shape takes apart, or not whole, is destroyed by its type.
 template <class T>
 void destroy_at_end(Run& run, const ViewValue& old) {
     constexpr ShapeKind kind = stl::kind_of<T>();
-    if constexpr (kind == ShapeKind::opaque || kind == ShapeKind::other_container) {
-        if constexpr (std::is_trivially_destructible_v<T>)
-            run.destroy_at_end(old, nullptr);
-        else
+    if constexpr (kind == ShapeKind::opaque || kind == ShapeKind::other_container || stl::describes_itself<T> || stl::described_outside<T>) {
+        if constexpr (!std::is_trivially_destructible_v<T>)
             run.destroy_at_end(old, [](void* object) { std::destroy_at(static_cast<T*>(object)); });
+        else if constexpr (kind != ShapeKind::structure)
+            run.destroy_at_end(old, nullptr);
     }
 }
 
@@ -129,14 +127,13 @@ void become_pointer(Run& run, const ViewValue& old, T& now) {
     using Target = std::remove_pointer_t<decltype(std::to_address(now))>;
     using Plain = std::remove_cv_t<Target>;
     void* target = nullptr;
-    if constexpr (stl::complete_object<Plain>) {
+    if constexpr (stl::complete_object<Plain>)
         if constexpr (stl::kind_of<Plain>() == ShapeKind::structure && std::is_default_constructible_v<Plain>)
             target = run.follow(old, stl::type_shape<T>, &stl::type_shape<Plain>, &maker<Plain>);
         else
             target = run.follow(old, stl::type_shape<T>, &stl::type_shape<Plain>, nullptr);
-    } else {
+    else
         target = run.follow(old, stl::type_shape<T>, nullptr, nullptr);
-    }
     if constexpr (std::is_function_v<Target>)
         now = reinterpret_cast<T>(target);
     else
@@ -347,7 +344,8 @@ void become(Run& run, const ViewValue& old, T& now) {
     const Run::Deeper deeper(run, old);
     if constexpr (kind != ShapeKind::pointer) {
         // What is copied and may be led to is copied part by part, so that pointers can be led on.
-        const bool is_taken_apart = is_told_whole<T>() && !std::is_trivially_copyable_v<T> && run.is_copying() && run.holds_targets(stl::type_shape<T>);
+        const bool is_taken_apart =
+            is_told_whole<T>() && !std::is_trivially_copyable_v<T> && run.is_copying() && run.holds_targets(stl::type_shape<T>);
         if (!is_taken_apart && run.is_same(old, stl::type_shape<T>) && take(run, old, now)) return destroy_at_end<T>(run, old);
     }
     run.begun(old, stl::type_shape<T>, std::addressof(now));
@@ -366,11 +364,13 @@ void become(Run& run, const ViewValue& old, T& now) {
         become_pointer(run, old, now);
     } else if constexpr (stl::is_duration<T>) {
         run.require_same_unit(old, stl::type_shape<T>);
+        const Run::Passing on_its_way(run);
         typename T::rep count{};
         become(run, old.kind() == ShapeKind::structure && old.parts() == 1 ? old.part(0) : old, count);
         now = T(count);
     } else if constexpr (stl::is_time_point<T>) {
         run.require_same_unit(old, stl::type_shape<T>);
+        const Run::Passing on_its_way(run);
         typename T::duration since{};
         become(run, old.kind() == ShapeKind::structure && old.parts() == 1 ? old.part(0) : old, since);
         now = T(since);

@@ -49,7 +49,7 @@ public:
     void took(const ViewValue& old, shape::TypeShape& type, const void* now);
     /// A value of that type was begun; it stays where it is.
     void begun(const ViewValue& old, shape::TypeShape& type, const void* now);
-    /// Destroys what is left of an old value, at the end.
+    /// Destroys what is left of an old value, at the end; null: there is nothing to be done for it.
     void destroy_at_end(const ViewValue& old, void (*destroy)(void*));
     /// Where a pointer of type `type` leads to now. `target`: the type of what it leads to; null: nobody knows. What is no longer as it was is found again among what becomes of other things, or made anew later, if `maker` can.
     void* follow(const ViewValue& pointer, shape::TypeShape& type, shape::TypeShape* target, const Maker* maker);

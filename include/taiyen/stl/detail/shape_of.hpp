@@ -82,8 +82,23 @@ consteval std::string_view template_name(std::string_view spelling, std::string_
     return spelling.substr(0, spelling.find('<'));
 }
 
+/// Whether what compares and hashes its elements has no state, so that the container lies as any of its kind does.
+template <class C>
+consteval bool has_plain_functions() {
+    if constexpr (requires { typename C::key_compare; })
+        return std::is_empty_v<typename C::key_compare>;
+    else if constexpr (requires {
+                           typename C::hasher;
+                           typename C::key_equal;
+                       })
+        return std::is_empty_v<typename C::hasher> && std::is_empty_v<typename C::key_equal>;
+    else
+        return true;
+}
+
 template <class C>
 consteval ShapeKind kind_of_container() {
+    if constexpr (!has_plain_functions<C>()) return ShapeKind::other_container;
     struct Known {
         std::string_view name;
         ShapeKind kind;
