@@ -7,6 +7,7 @@
 #include <set>
 
 #include "file_bytes.hpp"
+#include "heap/core.hpp"
 #include "seed.hpp"
 #include "transfer/transfer_fixture.hpp"
 #include "vm/address_space.hpp"
