@@ -38,6 +38,7 @@ public:
         if (kind == ShapeKind::optional || kind == ShapeKind::variant) {
             if (const auto held = value.target()) look_at(*held, depth + 1);
         } else if (kind >= ShapeKind::string) {
+            budget_.take_search(value, depth);
             inspect::ViewWalk::of(value)->for_each_block(take_, [&](const ViewValue& inner) { look_at(inner, depth + 1); });
             const ShapeNode& node = ViewAccess::node(value);
             if (node.parts.empty() || !with_blocks_(*memory.shape, node.parts.front().node)) return;
