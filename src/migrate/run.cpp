@@ -112,6 +112,53 @@ std::optional<Moves::Value> Moves::find(std::uint64_t before, const std::string&
     return is_there ? std::optional(Value{whole.type, whole.now + (before - begins)}) : std::nullopt;
 }
 
+namespace {
+
+/// Calls `visit` with the value and all that lie in it, or belong to its containers.
+void visit_all(const ViewValue& value, inspect::ViewBudget& budget, unsigned depth, const std::function<void(const ViewValue&)>& visit) {
+    if (ViewAccess::is_bit(value)) return;
+    if (depth > inspect::view_depth_max) ViewAccess::memory(value).throw_corrupt(value.offset(), "values lie too deep within each other");
+    budget.take(value, depth);
+    visit(value);
+    const ShapeKind kind = value.kind();
+    if (kind == ShapeKind::optional || kind == ShapeKind::variant) {
+        if (const auto held = value.target()) visit_all(*held, budget, depth + 1, visit);
+    } else if (kind >= ShapeKind::string && kind != ShapeKind::string && kind != ShapeKind::bit_vector && value.has_elements()) {
+        for (const ViewValue& element : value.elements()) visit_all(element, budget, depth + 1, visit);
+    } else {
+        for (std::size_t i = 0; i != value.parts(); ++i) visit_all(value.part(i), budget, depth + 1, visit);
+    }
+}
+
+}  // namespace
+
+void Moves::keep_what_lies_in(const ViewValue& now, std::size_t since) {
+    if (log_.size() == since) return;
+    std::unordered_multimap<std::uint64_t, std::size_t> wanted;  // by place, which of the log
+    for (std::size_t i = since; i != log_.size(); ++i) wanted.emplace(log_[i].value.now, i);
+    std::vector<bool> found(log_.size() - since);
+    inspect::ViewBudget budget(now);
+    visit_all(now, budget, 0, [&](const ViewValue& value) {
+        const auto [begin, end] = wanted.equal_range(value.offset());
+        for (auto at = begin; at != end; ++at)
+            if (log_[at->second].value.type->text == value.type()) found[at->second - since] = true;
+    });
+    std::size_t kept = since;
+    for (std::size_t i = since; i != log_.size(); ++i) {
+        const Added added = log_[i];
+        if (found[i - since]) {
+            log_[kept++] = added;
+            continue;
+        }
+        const auto is_it = [&](const Value& value) { return value.type == added.value.type && value.now == added.value.now; };
+        const auto [begin, end] = values_.equal_range(added.before);
+        for (auto at = begin; at != end;) at = is_it(at->second) ? values_.erase(at) : std::next(at);
+        const auto whole = wholes_.find(added.before);
+        if (whole != wholes_.end() && is_it(whole->second)) wholes_.erase(whole);
+    }
+    log_.resize(kept);
+}
+
 // ---- what is known
 
 TypeInfo& Run::State::info(shape::TypeShape& type) {
@@ -270,7 +317,13 @@ bool Run::has_function(shape::TypeShape& type) const {
     return info.rules != nullptr && info.rules->function;
 }
 
-void Run::finish(const ViewValue& old, shape::TypeShape& type, void* now) { state_->info(type).rules->function(*this, old, now); }
+std::size_t Run::expect_function() { return state_->moves.log(); }
+
+void Run::finish(const ViewValue& old, shape::TypeShape& type, void* now, std::size_t mark) {
+    const TypeInfo& info = state_->info(type);
+    info.rules->function(*this, old, now);
+    if (state_->passing == 0) state_->moves.keep_what_lies_in(ViewAccess::object(state_->file, info.shape, state_->offset_of(now), 1), mark);
+}
 
 ViewNumber Run::number(const ViewValue& old) {
     try {

@@ -45,19 +45,38 @@ struct TypeInfo {
 class Moves {
 public:
     /// A value that is of another type now.
-    void add(std::uint64_t before, const TypeInfo& type, std::uint64_t now) { values_.emplace(before, Value{&type, now}); }
+    void add(std::uint64_t before, const TypeInfo& type, std::uint64_t now) {
+        values_.emplace(before, Value{&type, now});
+        if (is_logging_) log_.push_back({before, {&type, now}});
+    }
     /// A value that is as it was, with all that lies in it.
-    void add_whole(std::uint64_t before, const TypeInfo& type, std::uint64_t now) { wholes_.insert_or_assign(before, Value{&type, now}); }
-    /// Of a value whose type is called so now. Complexity: logarithmic.
+    void add_whole(std::uint64_t before, const TypeInfo& type, std::uint64_t now) {
+        wholes_.insert_or_assign(before, Value{&type, now});
+        if (is_logging_) log_.push_back({before, {&type, now}});
+    }
     struct Value {
         const TypeInfo* type;  ///< of the value, or of what it lies in
         std::uint64_t now;
     };
     std::optional<Value> find(std::uint64_t before, const std::string& type) const;
 
+    /// From now on what is added is noted. Returns how much was.
+    std::size_t log() {
+        is_logging_ = true;
+        return log_.size();
+    }
+    /// Forgets what was noted since then and isn't among the values that lie in `now`, at any depth. Throws: Error{corrupt}.
+    void keep_what_lies_in(const ViewValue& now, std::size_t since);
+
 private:
+    struct Added {
+        std::uint64_t before;
+        Value value;
+    };
     std::unordered_multimap<std::uint64_t, Value> values_;
     std::map<std::uint64_t, Value> wholes_;
+    bool is_logging_ = false;
+    std::vector<Added> log_;
 };
 
 struct Run::State {

@@ -122,6 +122,19 @@ BOOST_AUTO_TEST_CASE(what_a_function_moves_is_not_pointed_to_from_elsewhere) {
     check_whole();
 }
 
+BOOST_AUTO_TEST_CASE(what_a_function_leaves_in_its_place_is_led_to) {
+    make_shelf(heap);
+    Migration(heap)
+        .object<NewShelf>("shelf")
+        .with<NewShelf>([](const ViewValue&, NewShelf& shelf) { shelf.items[7].note = long_text; })
+        .with<NewItem>([](const ViewValue&, NewItem& item) { ++item.weight; })
+        .run();
+    const auto& shelf = *heap.find<NewShelf>("shelf");
+    BOOST_TEST(shelf.best == &shelf.items[7]);
+    BOOST_TEST(shelf.best->weight == 8);
+    check_whole();
+}
+
 BOOST_AUTO_TEST_CASE(functions_find_old_values_whole_wherever_they_lie) {
     make_shelf(heap);
     make_shelf(heap, "other");

@@ -350,8 +350,8 @@ void become(Run& run, const ViewValue& old, T& now) {
     }
     run.begun(old, stl::type_shape<T>, std::addressof(now));
     const bool has_function = run.has_function(stl::type_shape<T>);
-    if (has_function && !run.is_of_family(old, stl::type_shape<T>)) return run.finish(old, stl::type_shape<T>, std::addressof(now));
-    const Run::Passing passing(run, has_function);  // a function may move what lies in other blocks
+    const std::size_t mark = has_function ? run.expect_function() : 0;
+    if (has_function && !run.is_of_family(old, stl::type_shape<T>)) return run.finish(old, stl::type_shape<T>, std::addressof(now), mark);
     if constexpr (kind >= ShapeKind::boolean && kind <= ShapeKind::enumeration) {
         if constexpr (std::is_enum_v<T>) {
             std::underlying_type_t<T> number{};
@@ -395,7 +395,7 @@ void become(Run& run, const ViewValue& old, T& now) {
     } else {
         become_sequence<T, kind>(run, old, now);
     }
-    if (has_function) run.finish(old, stl::type_shape<T>, std::addressof(now));
+    if (has_function) run.finish(old, stl::type_shape<T>, std::addressof(now), mark);
 }
 
 }  // namespace taiyen::migrate

@@ -63,7 +63,10 @@ public:
     /// Of a structure: which old part each of its fields was, by their numbers; nothing: none. Throws: Error{invalid_argument | type_mismatch}.
     const std::vector<std::optional<std::uint32_t>>& fields(const ViewValue& old, shape::TypeShape& type);
     bool has_function(shape::TypeShape& type) const;
-    void finish(const ViewValue& old, shape::TypeShape& type, void* now);
+    /// A function will be called that may move what is made from now on. Returns what `finish` is to be told.
+    std::size_t expect_function();
+    /// Calls it. What isn't found again where it was made isn't led to.
+    void finish(const ViewValue& old, shape::TypeShape& type, void* now, std::size_t mark);
 
     /// Throws: Error{type_mismatch}: it is no number.
     ViewNumber number(const ViewValue& old);
@@ -94,14 +97,13 @@ public:
     /// While it lives, new values don't stay where they are made: no pointer is led to them.
     class Passing {
     public:
-        explicit Passing(Run& run, bool is_so = true) : run_(run), more_(is_so ? 1 : 0) { run_.pass(more_); }
+        explicit Passing(Run& run) : run_(run) { run_.pass(1); }
         Passing(const Passing&) = delete;
         Passing& operator=(const Passing&) = delete;
-        ~Passing() { run_.pass(-more_); }
+        ~Passing() { run_.pass(-1); }
 
     private:
         Run& run_;
-        int more_;
     };
 
     /// While it lives, values lie one deeper within each other. Throws: Error{corrupt}: that is too deep.
