@@ -84,13 +84,15 @@ bool migrate_to_next_version(const Setting& setting) {
     const std::filesystem::path file = setting.out / "next.tyn";
     remove_heap(file);
     taiyen::expand_file(setting.out / "library.tyz", file);
+    // Elsewhere, so that both are open at once: the shapes of its types tell which words are pointers.
+    taiyen::rebase(file, taiyen::anywhere);
     const taiyen::SnapshotHeap old_heap(taiyen::open_read_only, setting.heap_file());
     const auto& before = *old_heap.find<cad::Document>("document");
     taiyen::SnapshotHeap heap(taiyen::open_only, file);
 
     const std::string path = std::string("drawings[\"") + edited_drawing + "\"].entities[0]";
     std::ostringstream shown;
-    taiyen::write_tree(shown, path, taiyen::View(heap).find("document")->at(path));
+    taiyen::write_tree(shown, path, taiyen::View(heap).find("document")->at(path), {.depth = 2, .elements = 4, .text_bytes = 80, .indent = 2});
     say("What `taiyen show` prints of it, without this program:");
     std::printf("%s", shown.str().c_str());
 
