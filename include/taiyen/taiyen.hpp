@@ -35,6 +35,7 @@
 #include <taiyen/inspect/repair.hpp>
 #include <taiyen/inspect/report.hpp>
 #include <taiyen/inspect/stats.hpp>
+#include <taiyen/inspect/type_histogram.hpp>
 #include <taiyen/inspect/up_to_date.hpp>
 #include <taiyen/inspect/view.hpp>
 #include <taiyen/inspect/view_diff.hpp>

@@ -150,8 +150,7 @@ void Recorder::report_stray(const void* address) const noexcept {
     report({errc::stray_write, address, text.text()});
 }
 
-std::optional<HeapOffset> Recorder::conflict(const ChangeSetView& changes, Direction direction) const {
-    const std::byte* const base = span();
+std::optional<HeapOffset> first_conflict(const std::byte* base, const ChangeSetView& changes, Direction direction) {
     bool suspicious = false;
     changes.for_each(direction, [&](const Entry& entry) {
         const Expectation expectation = expected_by(entry, direction);

@@ -43,6 +43,10 @@ enum class Outside {
     ///< stores mode: then the process is aborted, before the store. Declared mode can't tell. What the engine writes and what was touched is never stray
 };
 
+/// The first place where the span's bytes are not those that the set was recorded against (backward: its bytes after; forward: its bytes before). Writes nothing. Not compared: procedures, zeroed
+/// runs, and backward the targets of moved pages (what they were copied from may be long gone). Throws: std::bad_alloc, only if there is a conflict or entries overlap.
+std::optional<HeapOffset> first_conflict(const std::byte* span, const ChangeSetView& changes, Direction direction);
+
 class Recorder : public heap::WriteObserver, public heap::StoreListener {
 public:
     /// `core` outlives the recorder; [0, mapped) of its durable span is readable and writable. Nothing is captured before `start`.
@@ -89,10 +93,10 @@ public:
     /// Takes back everything since the last cut.
     virtual void restore() noexcept = 0;
 
-    /// The first place where the heap's bytes are not those that the set was recorded against (backward: its bytes after; forward: its bytes before).
-    /// Requires: nothing changed since the last cut. Writes nothing. Not compared: procedures, zeroed runs, and backward the targets of moved pages (what they were copied
-    /// from may be long gone). Throws: std::bad_alloc, only if there is a conflict or entries overlap.
-    virtual std::optional<HeapOffset> conflict(const ChangeSetView& changes, Direction direction) const;
+    /// `first_conflict` of the heap as it is. Requires: nothing changed since the last cut.
+    virtual std::optional<HeapOffset> conflict(const ChangeSetView& changes, Direction direction) const {
+        return first_conflict(span(), changes, direction);
+    }
     /// Puts the bytes of one direction in place. Procedure entries are skipped: the caller calls them. Requires: nothing changed since the last cut.
     virtual void apply(const ChangeSetView& changes, Direction direction) noexcept = 0;
     /// Makes room so that `apply` of that set needs none. Throws: std::bad_alloc.

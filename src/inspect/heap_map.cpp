@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <map>
 
 #include "heap/survey.hpp"
 #include "inspect/block_walk.hpp"
+#include "inspect/type_walk.hpp"
 #include "store/heap_access.hpp"
 #include "txn/transaction_service.hpp"
 
@@ -29,7 +31,7 @@ constexpr std::array<SizeKey, 9> size_keys{{{32, "up to 32 B"},
                                             {1_MiB - 1, "64 KiB and more"},
                                             {~ByteCount{0}, "1 MiB and more"}}};
 constexpr std::array<ByteCount, 4> available_sizes{64, 4_KiB, 64_KiB, 1_MiB};
-/// Named objects that have a colour of their own; the rest share one.
+/// Named objects, or types, that have a colour of their own; the rest share one.
 constexpr std::size_t owners_max = 9;
 
 std::size_t size_key_of(ByteCount bytes) {
@@ -40,7 +42,7 @@ std::size_t size_key_of(ByteCount bytes) {
 
 class MapMaker {
 public:
-    MapMaker(const ArchiveHeap& heap, const store::HeapFile& file, const MapOptions& options) : heap_(heap), file_(file), options_(options) {
+    MapMaker(const ArchiveHeap& heap, store::HeapFile& file, const MapOptions& options) : heap_(heap), file_(file), options_(options) {
         if (options.cells_max == 0) throw Error(errc::invalid_argument, "a map has at least one cell");
     }
 
@@ -59,6 +61,7 @@ public:
         for (const WrittenRange& range : heap_.written_ranges())
             for_each_part(range.offset, range.bytes, [&](MapCell& cell, std::uint64_t bytes) { cell.dirty_bytes += bytes; });
         if (options_.colour == MapColour::owner) colour_by_owner();
+        if (options_.colour == MapColour::type) colour_by_type();
         for (const MapCell& cell : map_.cells) {
             map_.sum.live_bytes += cell.live_bytes;
             map_.sum.free_bytes += cell.free_bytes;
@@ -163,11 +166,7 @@ private:
             maker.for_each_part(block.offset.value, block.usable_bytes, [&](MapCell& cell, std::uint64_t part) {
                 maker.best_[static_cast<std::size_t>(&cell - maker.map_.cells.data())].here += part;
             });
-            maker.done_ += block.usable_bytes;
-            if (maker.options_.progress && maker.done_ - maker.told_ >= 1_MiB) {
-                maker.told_ = maker.done_;
-                maker.options_.progress(maker.done_, maker.map_.sum.live_bytes);
-            }
+            maker.tell(block.usable_bytes, maker.map_.sum.live_bytes);
         }
         MapMaker& maker;
         MapKey key;
@@ -204,10 +203,45 @@ private:
         });
         settle(nobody, keys);
         map_.sum = {};
+        std::vector<std::uint32_t> key_of(best_.size());
+        std::ranges::transform(best_, key_of.begin(), &Best::owner);
+        set_colours(std::move(keys), key_of, "other objects");
+    }
 
-        // The largest owners in front, then the rest in one, then what nobody holds.
-        std::vector<std::uint32_t> order(roots.size());
-        for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
+    void colour_by_type() {
+        std::vector<std::map<std::uint32_t, std::uint64_t>> bytes_of(map_.cells.size());  // by type
+        std::uint64_t live_bytes = 0;
+        for (const MapCell& cell : map_.cells) live_bytes += cell.live_bytes;
+        const auto take = [&](const heap::Block& block, std::uint32_t type) {
+            for_each_part(block.offset.value, block.usable_bytes,
+                          [&](MapCell& cell, std::uint64_t part) { bytes_of[static_cast<std::size_t>(&cell - map_.cells.data())][type] += part; });
+            tell(block.usable_bytes, live_bytes);
+        };
+        inspect::TypeWalk walk(file_, take);
+        walk.run(stored_objects(heap_));
+        std::vector<MapKey> keys;
+        for (const TypeUse& use : walk.uses()) keys.push_back({use.type, use.block_bytes, use.blocks});
+        keys.push_back({"no shape tells of it", 0, 0});
+        file_.engine().for_each_block([&](const heap::Block& block) {
+            if (walk.is_known(block.offset)) return true;
+            keys.back().bytes += block.usable_bytes;
+            ++keys.back().blocks;
+            take(block, static_cast<std::uint32_t>(keys.size() - 1));
+            return true;
+        });
+        std::vector<std::uint32_t> key_of;
+        for (const auto& types : bytes_of) {
+            const auto most = std::ranges::max_element(types, {}, [](const auto& of_type) { return of_type.second; });
+            key_of.push_back(most == types.end() ? 0 : most->first);
+        }
+        set_colours(std::move(keys), key_of, "other types");
+    }
+
+    /// The largest ones in front, then the rest in one, then the last key, which is nobody's. `key_of`: of each cell.
+    void set_colours(std::vector<MapKey> keys, const std::vector<std::uint32_t>& key_of, const char* others) {
+        std::vector<std::uint32_t> order;
+        for (std::uint32_t i = 0; i + 1 < keys.size(); ++i)
+            if (keys[i].blocks != 0 || options_.colour == MapColour::owner) order.push_back(i);
         std::sort(order.begin(), order.end(),
                   [&](std::uint32_t a, std::uint32_t b) { return keys[a].bytes != keys[b].bytes ? keys[a].bytes > keys[b].bytes : a < b; });
         std::vector<std::uint32_t> colour_of(keys.size(), 0);
@@ -218,18 +252,25 @@ private:
                 map_.colours.push_back(keys[order[i]]);
                 continue;
             }
-            if (i == owners_max) map_.colours.push_back({"other objects", 0, 0});
+            if (i == owners_max) map_.colours.push_back({others, 0, 0});
             colour_of[order[i]] = owners_max;
             map_.colours.back().bytes += keys[order[i]].bytes;
             map_.colours.back().blocks += keys[order[i]].blocks;
         }
         colour_of.back() = static_cast<std::uint32_t>(map_.colours.size());
         map_.colours.push_back(keys.back());
-        for (std::size_t i = 0; i < map_.cells.size(); ++i) map_.cells[i].colour = colour_of[best_[i].owner];
+        for (std::size_t i = 0; i < map_.cells.size(); ++i) map_.cells[i].colour = colour_of[key_of[i]];
+    }
+
+    void tell(std::uint64_t bytes, std::uint64_t of_bytes) {
+        done_ += bytes;
+        if (!options_.progress || done_ - told_ < 1_MiB) return;
+        told_ = done_;
+        options_.progress(done_, of_bytes);
     }
 
     const ArchiveHeap& heap_;
-    const store::HeapFile& file_;
+    store::HeapFile& file_;
     const MapOptions& options_;
     HeapMap map_;
     std::uint64_t block_pages_ = 0;
@@ -244,7 +285,7 @@ private:
 }  // namespace
 
 HeapMap map_of(const ArchiveHeap& heap, const MapOptions& options) {
-    const store::HeapFile& file = HeapAccess::file(heap);
+    store::HeapFile& file = HeapAccess::file(heap);
     file.check_usable(true);
     const txn::Reading reading(file);
     return MapMaker(heap, file, options).run();

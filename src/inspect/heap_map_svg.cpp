@@ -179,7 +179,11 @@ private:
             text(x + legend_width - 20, y + 11.5, escaped(figure), "text-anchor=\"end\" fill=\"#666\"");
             y += 22;
         };
-        text(x, y + 4, map_.colour == MapColour::size ? "live, by the size of blocks" : "live, by the object that holds it", "font-weight=\"bold\"");
+        text(x, y + 4,
+             map_.colour == MapColour::size    ? "live, by the size of blocks"
+             : map_.colour == MapColour::owner ? "live, by the object that holds it"
+                                               : "live, by the type that holds it",
+             "font-weight=\"bold\"");
         y += 16;
         for (std::size_t key = 0; key < map_.colours.size(); ++key) {
             const MapKey& colour = map_.colours[key];

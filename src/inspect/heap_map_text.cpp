@@ -64,7 +64,12 @@ std::string map_json(const HeapMap& map) {
     json.member("page_efficiency", map.page_efficiency).key("availability").begin_array();
     for (const Availability& available : map.availability)
         json.begin_object().member("bytes", available.bytes).member("share", available.share).end_object();
-    json.end_array().member("colour", map.colour == MapColour::size ? "size" : "owner").key("colours").begin_array();
+    json.end_array()
+        .member("colour", map.colour == MapColour::size    ? "size"
+                          : map.colour == MapColour::owner ? "owner"
+                                                           : "type")
+        .key("colours")
+        .begin_array();
     for (const MapKey& key : map.colours)
         json.begin_object().member("label", key.label).member("bytes", key.bytes).member("blocks", key.blocks).end_object();
     json.end_array().key("cells").begin_array();

@@ -1,4 +1,4 @@
-#include <taiyen/inspect/view_diff.hpp>
+#include "inspect/view_diff.hpp"
 
 #include <algorithm>
 #include <array>
@@ -337,12 +337,6 @@ private:
     std::vector<std::string> unknown_;
 };
 
-ArchiveHeap open_elsewhere(const std::filesystem::path& path, const PersistentOptions& options) {
-    store::Tuning tuning;
-    tuning.elsewhere = true;  // copies of a heap have one address
-    return HeapAccess::make<ArchiveHeap>(HeapAccess::open(path, store::OpenMode::read_only, HeapKind::archive, options, tuning));
-}
-
 }  // namespace
 
 std::vector<std::string> for_each_difference(const ViewValue& before, const ViewValue& after,
@@ -352,11 +346,24 @@ std::vector<std::string> for_each_difference(const ViewValue& before, const View
     return comparer.take_unknown();
 }
 
+store::Tuning inspect::elsewhere() {
+    store::Tuning tuning;
+    tuning.elsewhere = true;
+    return tuning;
+}
+
+ArchiveHeap inspect::open_elsewhere(const std::filesystem::path& path, const PersistentOptions& options, const store::Tuning& tuning) {
+    return HeapAccess::make<ArchiveHeap>(HeapAccess::open(path, store::OpenMode::read_only, HeapKind::archive, options, tuning));
+}
+
 std::vector<std::string> for_each_difference(const std::filesystem::path& before, const std::filesystem::path& after,
                                              const std::function<bool(const ViewDifference&)>& take, const PersistentOptions& options_before,
                                              const PersistentOptions& options_after) {
-    const ArchiveHeap heap_before = open_elsewhere(before, options_before);
-    const ArchiveHeap heap_after = open_elsewhere(after, options_after);
+    return inspect::for_each_difference(inspect::open_elsewhere(before, options_before), inspect::open_elsewhere(after, options_after), take);
+}
+
+std::vector<std::string> inspect::for_each_difference(const ArchiveHeap& heap_before, const ArchiveHeap& heap_after,
+                                                      const std::function<bool(const ViewDifference&)>& take) {
     struct Both {
         const StoredObject* before = nullptr;
         const StoredObject* after = nullptr;
@@ -385,7 +392,7 @@ std::vector<std::string> for_each_difference(const std::filesystem::path& before
             return goes_on;
         };
         if (a && b)
-            for (const std::string& path : for_each_difference(*a, *b, under_name)) unknown.push_back(whole(path));
+            for (const std::string& path : taiyen::for_each_difference(*a, *b, under_name)) unknown.push_back(whole(path));
         else
             under_name({{}, a, b});
     }

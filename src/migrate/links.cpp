@@ -2,6 +2,7 @@
 
 #include "base/text.hpp"
 #include "inspect/view_budget.hpp"
+#include "inspect/view_inner.hpp"
 #include "shape/hidden_words.hpp"
 
 namespace taiyen::migrate {
@@ -30,24 +31,15 @@ void Links::look_at(const ViewValue& value, unsigned depth) {
     if (ViewAccess::is_bit(value) || !with_pointers_(*memory.shape, ViewAccess::number(value))) return;
     if (depth > inspect::view_depth_max) memory.throw_corrupt(value.offset(), "values lie too deep within each other");
     budget_->take(value, depth);
-    const bool is_unknown = value.kind() == ShapeKind::opaque || (value.kind() >= ShapeKind::string && !value.has_elements());
-    if (is_unknown || shape::has_hidden_words(*memory.shape, ViewAccess::number(value)))
+    const bool is_closed = inspect::is_closed(value);
+    if (is_closed || shape::has_hidden_words(*memory.shape, ViewAccess::number(value)))
         unknown_.insert(joined({"a ", value.type(), " in '", name_, "'"}));
-    switch (value.kind()) {
-        case ShapeKind::pointer: return look_at_pointer(value);
-        case ShapeKind::opaque: return look_at_words(value, value.offset(), value.bytes());
-        case ShapeKind::optional:
-        case ShapeKind::variant:
-            if (const auto held = value.target()) look_at(*held, depth + 1);
-            return;
-        default: break;
-    }
-    if (value.kind() < ShapeKind::string)
-        for (std::size_t i = 0; i != value.parts(); ++i) look_at(value.part(i), depth + 1);
-    else if (value.has_elements())
-        for (const ViewValue& element : value.elements()) look_at(element, depth + 1);
-    else
+    if (value.kind() == ShapeKind::pointer)
+        look_at_pointer(value);
+    else if (is_closed)
         look_at_words(value, value.offset(), value.bytes());
+    else
+        inspect::for_each_inner(value, [&](const ViewValue& inner) { look_at(inner, depth + 1); });
 }
 
 void Links::look_at_pointer(const ViewValue& pointer) {

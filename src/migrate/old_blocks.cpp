@@ -8,6 +8,7 @@
 #include "base/text.hpp"
 #include "heap/core.hpp"
 #include "inspect/view_budget.hpp"
+#include "inspect/view_inner.hpp"
 #include "inspect/view_memory.hpp"
 #include "shape/hidden_words.hpp"
 
@@ -16,7 +17,7 @@ namespace taiyen::migrate {
 using inspect::ViewAccess;
 
 bool OldBlocks::may_hold_blocks(const ShapeNode& node) {
-    return (node.kind == ShapeKind::opaque && node.bytes >= sizeof(std::uint64_t)) || (node.kind >= ShapeKind::string);
+    return (node.kind == ShapeKind::opaque && node.bytes >= sizeof(std::uint64_t)) || inspect::is_container(node.kind);
 }
 
 namespace {
@@ -34,18 +35,14 @@ public:
         if (depth > inspect::view_depth_max) memory.throw_corrupt(value.offset(), "values lie too deep within each other");
         budget_.take(value, depth);
         if (leave_(value)) return;
-        const ShapeKind kind = value.kind();
-        if (kind == ShapeKind::optional || kind == ShapeKind::variant) {
-            if (const auto held = value.target()) look_at(*held, depth + 1);
-        } else if (kind >= ShapeKind::string) {
+        const auto look_within = [&](const ViewValue& inner) { look_at(inner, depth + 1); };
+        if (inspect::is_container(value.kind())) {
             budget_.take_search(value, depth);
-            inspect::ViewWalk::of(value)->for_each_block(take_, [&](const ViewValue& inner) { look_at(inner, depth + 1); });
+            inspect::ViewWalk::of(value)->for_each_block(take_, look_within);
             const ShapeNode& node = ViewAccess::node(value);
             if (node.parts.empty() || !with_blocks_(*memory.shape, node.parts.front().node)) return;
-            for (const ViewValue& element : value.elements()) look_at(element, depth + 1);
-        } else {
-            for (std::size_t i = 0; i != value.parts(); ++i) look_at(value.part(i), depth + 1);
         }
+        inspect::for_each_inner(value, look_within);
     }
 
 private:
@@ -59,8 +56,6 @@ std::tuple<std::uint64_t, const Shape*, std::uint32_t> identity_of(const ViewVal
     return {value.offset(), ViewAccess::memory(value).shape.get(), ViewAccess::number(value)};
 }
 
-bool is_closed(const ViewValue& value) { return value.kind() == ShapeKind::opaque || (value.kind() >= ShapeKind::string && !value.has_elements()); }
-
 }  // namespace
 
 void OldBlocks::know(const ViewValue& value) { known_.insert(identity_of(value)); }
@@ -71,8 +66,8 @@ void OldBlocks::add(const ViewValue& in_block) {
     const std::function<bool(const ViewValue&)> leave = [&](const ViewValue& value) {
         if (known_.contains(identity_of(value))) return true;
         const bool hides = shape::has_hidden_words(*ViewAccess::memory(value).shape, ViewAccess::number(value));
-        if (hides || is_closed(value)) left_.insert(value.type());
-        return is_closed(value);
+        if (hides || inspect::is_closed(value)) left_.insert(value.type());
+        return inspect::is_closed(value);
     };
     HeldBlocks(with_blocks_, in_block, take, leave).look_at(in_block);
 }
@@ -84,7 +79,7 @@ void OldBlocks::refuse_others(const std::string& name, const ViewValue& value) c
                 errc::invalid_argument, ViewAccess::memory(value).file.path(), block,
                 joined({"a pointer leads to what is part of '", name, "', and is to be made anew: let that be migrated, too (Migration::object)"}));
     };
-    const std::function<bool(const ViewValue&)> leave = &is_closed;
+    const std::function<bool(const ViewValue&)> leave = &inspect::is_closed;
     HeldBlocks(with_blocks_, value, take, leave).look_at(value);
 }
 

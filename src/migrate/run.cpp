@@ -6,6 +6,7 @@
 
 #include "base/json.hpp"
 #include "base/text.hpp"
+#include "inspect/view_inner.hpp"
 #include "shape/hidden_words.hpp"
 #include "store/heap_file.hpp"
 
@@ -120,14 +121,7 @@ void visit_all(const ViewValue& value, inspect::ViewBudget& budget, unsigned dep
     if (depth > inspect::view_depth_max) ViewAccess::memory(value).throw_corrupt(value.offset(), "values lie too deep within each other");
     budget.take(value, depth);
     visit(value);
-    const ShapeKind kind = value.kind();
-    if (kind == ShapeKind::optional || kind == ShapeKind::variant) {
-        if (const auto held = value.target()) visit_all(*held, budget, depth + 1, visit);
-    } else if (kind >= ShapeKind::string && kind != ShapeKind::string && kind != ShapeKind::bit_vector && value.has_elements()) {
-        for (const ViewValue& element : value.elements()) visit_all(element, budget, depth + 1, visit);
-    } else {
-        for (std::size_t i = 0; i != value.parts(); ++i) visit_all(value.part(i), budget, depth + 1, visit);
-    }
+    inspect::for_each_inner(value, [&](const ViewValue& inner) { visit_all(inner, budget, depth + 1, visit); });
 }
 
 }  // namespace

@@ -10,42 +10,9 @@
 
 #include "base/aligned_buffer.hpp"
 #include "base/planted.hpp"
-#include "log/group.hpp"
 
 namespace taiyen::store {
 namespace {
-
-/// Replays a log up to a serial, which may lie within a group.
-class CutReplay final : public LogReplay {
-public:
-    CutReplay(std::unique_ptr<LogReplay> replay, Serial upto) : replay_(std::move(replay)), upto_(upto) {}
-
-    void check(const log::Record& group) override { replay_->check(cut(group)); }
-    void apply(const log::Record& group, HeapFile& heap) override { replay_->apply(cut(group), heap); }
-    Serial last() const override { return replay_->last(); }
-    std::uint64_t transactions() const override { return replay_->transactions(); }
-    bool is_done() const override { return replay_->last() >= upto_; }
-
-private:
-    /// The group without what stands behind the serial.
-    log::Record cut(const log::Record& group) const {
-        log::Record front = group;
-        std::size_t end = sizeof(log::layout::GroupHead);
-        log::layout::GroupHead head{};
-        const bool is_group = log::for_each_in_group(group, [&](Serial serial, std::span<const std::byte> bytes) {
-            if (serial > upto_) return;
-            ++head.records;
-            end += sizeof(log::layout::GroupRecordHead) + round_up(bytes.size(), 8);
-        });
-        if (!is_group || head.records == 0) return front;
-        front.payload.resize(end);
-        std::memcpy(front.payload.data(), &head, sizeof head);
-        return front;
-    }
-
-    std::unique_ptr<LogReplay> replay_;
-    Serial upto_;
-};
 
 const std::filesystem::path& ring_path(const HeapPaths& paths, bool is_log) { return is_log ? paths.log : paths.journal; }
 
@@ -226,9 +193,7 @@ std::vector<KeptCopy> go_on_with_remains(io::Storage& storage, const std::filesy
     if (remains.cut_at) cut_journal(storage, ring, *remains.cut_at, newest);
     Tuning cut = tuning;
     cut.ring_use = remains.cut_at ? RingUse::cut : gives_up ? RingUse::given_up : RingUse::proven;
-    cut.log_replay = [make = tuning.log_replay, upto](const std::filesystem::path& log, ByteCount capacity, Serial contained) {
-        return std::make_unique<CutReplay>(make(log, capacity, contained), Serial{upto});
-    };
+    cut.log_replay = replay_up_to(tuning.log_replay, {upto});
     const std::shared_ptr<HeapFile> file = HeapFile::open(storage, path, OpenMode::open_only, HeapKind::archive, options, cut);
     file->healing().heal();
     file->close();

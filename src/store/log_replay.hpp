@@ -38,6 +38,9 @@ public:
 
 using LogReplayMaker = std::function<std::unique_ptr<LogReplay>(const std::filesystem::path& log, ByteCount capacity, Serial contained)>;
 
+/// The same up to a serial, which may lie within a group, or before the log.
+LogReplayMaker replay_up_to(LogReplayMaker make, Serial last);
+
 /// `log`: the file that errors name. `contained`: newest serial that the files hold; the first transaction must be the next one. Defined in room txn.
 std::unique_ptr<LogReplay> make_log_replay(const std::filesystem::path& log, ByteCount capacity, Serial contained);
 

@@ -70,6 +70,14 @@ void HeapFile::replay_log(const LogTail& tail) {
     files_.grow(image_.mapped() - in_file, [&] { image_.map({in_file}, image_.mapped() - in_file, io::Protection::read_write); });
 }
 
+void HeapFile::change_view(const std::function<void(std::byte*)>& change) {
+    TAIYEN_CHECK(condition_.is_read_only());
+    vm::protect(image_.begin(), image_.mapped(), true);
+    change(image_.begin());
+    make_engine();  // what it knew is from before
+    vm::protect(image_.begin(), image_.mapped(), false);
+}
+
 std::span<std::byte> HeapFile::replay_annex_page(PageNumber page) {
     return image_.annex().replay_page(page, [this](PageNumber base, std::span<std::byte> image) {
         const ChangedPage asked{base, 0};

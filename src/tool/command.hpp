@@ -78,6 +78,7 @@ Command diff_command();
 Command compress_command();
 Command expand_command();
 Command convert_command();
+Command migrate_command();
 Command recover_command();
 Command copy_command();
 Command scrub_command();

@@ -1,14 +1,13 @@
-#include <sstream>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <taiyen/inspect/diff.hpp>
-#include <taiyen/inspect/view_diff.hpp>
-#include <taiyen/inspect/view_text.hpp>
 
 #include "base/json.hpp"
 #include "tool/command.hpp"
 #include "tool/console.hpp"
+#include "tool/fields.hpp"
 
 namespace taiyen::tool {
 namespace {
@@ -36,57 +35,6 @@ void add_counts(JsonWriter& json, const ObjectDiff& object) {
         .member("bytes_added", object.bytes_added)
         .member("bytes_removed", object.bytes_removed)
         .member("bytes_changed", object.bytes_changed);
-}
-
-/// What differs by fields, and the objects of which that isn't known.
-struct Fields {
-    struct Field {
-        ObjectChange change;
-        std::string path;
-        std::string before;  ///< as JSON, short
-        std::string after;
-    };
-    std::vector<Field> listed;
-    std::uint64_t more = 0;
-    std::vector<std::string> unknown;
-};
-
-std::string short_text(const std::optional<ViewValue>& value) {
-    if (!value) return {};
-    std::ostringstream text;
-    write_json(text, *value, {.depth = 3, .elements = 4, .text_bytes = 60});
-    return text.str();
-}
-
-Fields fields_of(const Given& given, const PersistentOptions& after, std::uint64_t listed_max) {
-    Fields fields;
-    fields.unknown = for_each_difference(
-        given.files[0], given.files[1],
-        [&](const ViewDifference& difference) {
-            if (fields.listed.size() == listed_max) {
-                ++fields.more;
-                return true;
-            }
-            const ObjectChange change = !difference.before ? ObjectChange::added : !difference.after ? ObjectChange::removed : ObjectChange::changed;
-            fields.listed.push_back({change, difference.path, short_text(difference.before), short_text(difference.after)});
-            return true;
-        },
-        given.heap_options(), after);
-    return fields;
-}
-
-void print_fields(const Fields& fields) {
-    print("\n");
-    for (const Fields::Field& field : fields.listed) {
-        const std::string values = field.change != ObjectChange::changed ? field.before + field.after
-                                   : field.before == field.after         ? field.before + " (differs in what isn't shown)"
-                                                                         : field.before + " -> " + field.after;
-        print(styled(style_of(field.change), name_of(field.change)) + std::string(field.change == ObjectChange::added ? 4 : 2, ' ') +
-              visible(field.path) + ": " + visible(values) + "\n");
-    }
-    if (fields.more != 0) print("… and " + count_text(fields.more) + " more\n");
-    for (const std::string& name : fields.unknown) print(visible(name) + ": what it holds is not known in both heaps\n");
-    if (fields.listed.empty() && fields.unknown.empty()) print("no field that is known differs\n");
 }
 
 JsonWriter json_of(const Given& given, const HeapDiff& diff, const std::optional<Fields>& fields) {
@@ -125,18 +73,7 @@ JsonWriter json_of(const Given& given, const HeapDiff& diff, const std::optional
     json.end_array().key("pages").begin_array();
     for (const PageRunDiff& run : diff.pages) json.begin_object().member("offset", run.offset).member("bytes", run.bytes).end_object();
     json.end_array();
-    if (fields) {
-        json.key("fields").begin_array();
-        for (const Fields::Field& field : fields->listed) {
-            json.begin_object().member("change", name_of(field.change)).member("path", field.path);
-            if (field.change != ObjectChange::added) json.member("before", field.before);
-            if (field.change != ObjectChange::removed) json.member("after", field.after);
-            json.end_object();
-        }
-        json.end_array().member("more_fields", fields->more).key("unknown").begin_array();
-        for (const std::string& name : fields->unknown) json.value(std::string_view(name));
-        json.end_array();
-    }
+    if (fields) add_fields(json, *fields);
     json.end_object();
     return json;
 }
@@ -196,8 +133,7 @@ Exit run_diff(const Given& given) {
     DiffOptions options;
     options.listed_max = given.number("list", 0);
     options.pages = given.has("pages");
-    const std::uint64_t fields_asked = given.number("fields", 0);
-    const std::uint64_t fields_max = fields_asked == 0 ? ~std::uint64_t{0} : fields_asked;
+    const auto wanted = fields_wanted(given);
     PersistentOptions after;
     if (const auto path = given.value("data-file-of-b")) after.data_file = *path;
     if (const auto path = given.value("log-file-of-b")) after.log_file = *path;
@@ -207,13 +143,20 @@ Exit run_diff(const Given& given) {
         options.progress = line.progress();
         diff = diff_heaps(given.files[0], given.files[1], given.heap_options(), after, options);
     }
-    const bool has_fields = given.value("fields").has_value();
-    const auto fields = [&] { return diff.same() ? Fields() : fields_of(given, after, fields_max); };
+    std::optional<Fields> fields;
+    if (wanted) fields.emplace();
+    if (wanted && !diff.same()) {
+        fields = fields_of(*wanted,
+                           [&](const auto& take) { return for_each_difference(given.files[0], given.files[1], take, given.heap_options(), after); });
+    }
     if (given.has("json")) {
-        print(json_of(given, diff, has_fields ? std::optional(fields()) : std::nullopt));
+        print(json_of(given, diff, fields));
     } else {
         print_text(diff);
-        if (has_fields && !diff.same()) print_fields(fields());
+        if (fields && !diff.same()) {
+            print("\n");
+            print_fields(*fields);
+        }
     }
     return diff.same() ? Exit::ok : Exit::found;
 }
@@ -228,7 +171,7 @@ Command diff_command() {
             "both heaps: free space is no content, and neither is the undo history. All bytes of a live block count, also padding and unused "
             "capacity. A heap that was not closed is compared as an opening would find it. Nothing is written.",
             {"A", "B"},
-            {{"fields", "N", "tell which fields, elements and keys differ, so many of them (0: all), by the shapes of the types"},
+            {fields_option("tell which fields, elements and keys differ, so many of them (0: all), by the shapes of the types"),
              {"pages", "", "list the pages in which live bytes differ"},
              {"list", "N", "list so many blocks that differ (0)"},
              {"data-file-of-b", "PATH", "as --data-file, which speaks of A"},

@@ -1,15 +1,34 @@
 #include <taiyen/inspect/history_report.hpp>
 
 #include <algorithm>
+#include <span>
 
 #include "base/json.hpp"
 #include "tool/command.hpp"
 #include "tool/console.hpp"
+#include "tool/fields.hpp"
 
 namespace taiyen::tool {
 namespace {
 
-JsonWriter json_of(const Given& given, const HistoryReport& report) {
+/// What each of the newest steps changed; empty: that isn't wanted.
+using Changes = std::vector<Fields>;
+
+Changes changes_of(const Given& given, std::span<const StoredStep> steps) {
+    Changes changes;
+    const auto wanted = fields_wanted(given);
+    if (!wanted) return changes;
+    ProgressLine line("comparing");
+    const Progress progress = line.progress();
+    for (const StoredStep& stored : steps) {
+        changes.push_back(fields_of(
+            *wanted, [&](const auto& take) { return for_each_difference_of_step(given.files[0], stored.step.id, take, given.heap_options()); }));
+        if (progress) progress(changes.size(), steps.size());
+    }
+    return changes;
+}
+
+JsonWriter json_of(const Given& given, const HistoryReport& report, const Changes& changes) {
     JsonWriter json;
     json.begin_object()
         .member("file", given.files[0])
@@ -26,7 +45,9 @@ JsonWriter json_of(const Given& given, const HistoryReport& report) {
         .member("ok", report.ok());
     if (!report.ok()) json.member("damage", report.damage).member("damaged_at", report.damaged_at);
     json.key("steps").begin_array();
-    for (const StoredStep& stored : report.steps) {
+    for (std::size_t i = 0; i != report.steps.size(); ++i) {
+        const StoredStep& stored = report.steps[i];
+        const std::size_t newer = report.steps.size() - i;
         json.begin_object()
             .member("id", stored.step.id)
             .member("name", stored.step.name)
@@ -35,8 +56,9 @@ JsonWriter json_of(const Given& given, const HistoryReport& report) {
             .member("changed_bytes", stored.changed_bytes)
             .member("calls", stored.calls)
             .member("implicit", stored.step.implicit)
-            .member("undone", stored.step.undone)
-            .end_object();
+            .member("undone", stored.step.undone);
+        if (newer <= changes.size()) add_fields(json, changes[changes.size() - newer]);
+        json.end_object();
     }
     json.end_array().end_object();
     return json;
@@ -47,7 +69,20 @@ std::string name_of(const UndoStep& step) {
     return styled(Style::faint, step.implicit ? "(stored outside scopes)" : "(unnamed)");
 }
 
-void print_text(const HistoryReport& report, std::size_t listed_max) {
+const char* place_of(const StoredStep& stored, const HistoryReport& report) {
+    return stored.step.undone ? "undone" : stored.step.id == report.mark.id ? "now" : "";
+}
+
+void print_changes(std::span<const StoredStep> steps, const Changes& changes, const HistoryReport& report) {
+    for (std::size_t i = 0; i != steps.size(); ++i) {
+        const std::string place = place_of(steps[i], report);
+        print("\n" + styled(Style::bold, "step " + count_text(steps[i].step.id)) + ", " + name_of(steps[i].step) +
+              (place.empty() ? "" : ", " + place) + "\n");
+        print_fields(changes[i]);
+    }
+}
+
+void print_text(const HistoryReport& report, std::size_t listed, const Changes& changes) {
     if (!report.attached) {
         print("this heap has no undo history in its files\n");
         return;
@@ -61,22 +96,20 @@ void print_text(const HistoryReport& report, std::size_t listed_max) {
             {"stands", report.mark.id == 0 ? "before the first step" : "behind step " + count_text(report.mark.id)},
         });
     }
-    const std::size_t listed = std::min(report.steps.size(), listed_max);
-    if (listed != 0) {
+    const std::span<const StoredStep> steps = std::span(report.steps).last(listed);
+    if (!changes.empty()) {
+        print_changes(steps, changes, report);
+    } else if (listed != 0) {
         print("\n");
-        print_table(std::span(report.steps).last(listed),
-                    {{"", Align::left,
-                      [&](const StoredStep& stored) {
-                          return std::string(stored.step.undone ? "undone" : stored.step.id == report.mark.id ? "now" : "");
-                      }},
-                     {"STEP", Align::right, [](const StoredStep& stored) { return count_text(stored.step.id); }},
-                     {"NAME", Align::left, [](const StoredStep& stored) { return name_of(stored.step); }},
-                     {"BYTES", Align::right, [](const StoredStep& stored) { return count_text(stored.step.bytes); }},
-                     {"RANGES", Align::right, [](const StoredStep& stored) { return count_text(stored.ranges); }},
-                     {"CHANGED", Align::right, [](const StoredStep& stored) { return bytes_text(stored.changed_bytes); }},
-                     {"CALLS", Align::right, [](const StoredStep& stored) { return count_text(stored.calls); }}});
-        print_left_out(listed, report.steps.size(), "older ones");
+        print_table(steps, {{"", Align::left, [&](const StoredStep& stored) { return std::string(place_of(stored, report)); }},
+                            {"STEP", Align::right, [](const StoredStep& stored) { return count_text(stored.step.id); }},
+                            {"NAME", Align::left, [](const StoredStep& stored) { return name_of(stored.step); }},
+                            {"BYTES", Align::right, [](const StoredStep& stored) { return count_text(stored.step.bytes); }},
+                            {"RANGES", Align::right, [](const StoredStep& stored) { return count_text(stored.ranges); }},
+                            {"CHANGED", Align::right, [](const StoredStep& stored) { return bytes_text(stored.changed_bytes); }},
+                            {"CALLS", Align::right, [](const StoredStep& stored) { return count_text(stored.calls); }}});
     }
+    if (listed != 0) print_left_out(listed, report.steps.size(), "older ones");
     if (!report.ok()) {
         print(styled(Style::bad, "damaged") + " at byte " + std::to_string(report.damaged_at) + " of the history: " + visible(report.damage) +
               "; the heap itself is not concerned\n");
@@ -90,10 +123,12 @@ Exit run_history(const Given& given) {
         ProgressLine line("reading the history");
         report = look_at_history(given.files[0], given.heap_options(), line.progress());
     }
+    const std::size_t listed = std::min(report.steps.size(), listed_max);
+    const Changes changes = changes_of(given, std::span(report.steps).last(listed));
     if (given.has("json"))
-        print(json_of(given, report));
+        print(json_of(given, report, changes));
     else
-        print_text(report, listed_max);
+        print_text(report, listed, changes);
     return report.ok() ? Exit::ok : Exit::found;
 }
 
@@ -107,7 +142,9 @@ Command history_command() {
             "one marked 'undone' again. A history that is not persistent lies in no file. Opens the heap for reading; "
             "a program that changes the heap without attaching its history ends that, this command does not.",
             {"FILE"},
-            {{"list", "N", "how many steps are listed, the newest ones (50)"}},
+            {fields_option("tell which fields, elements and keys each step changed, so many of them (0: all), by the shapes of the types; for each "
+                           "of them the heap is compared with itself"),
+             {"list", "N", "how many steps are listed, the newest ones (50)"}},
             "the history is damaged; the heap itself is not concerned",
             run_history};
 }

@@ -5,6 +5,7 @@
 #include "base/json.hpp"
 #include "tool/command.hpp"
 #include "tool/console.hpp"
+#include "tool/fields.hpp"
 #include "tool/report_text.hpp"
 
 namespace taiyen::tool {
@@ -52,7 +53,24 @@ void set_serials(LogOptions& options, const std::string& text) {
     }
 }
 
-JsonWriter json_of(const Given& given, const LogReport& report, bool ranges) {
+/// What each transaction changed; empty: that isn't wanted.
+using Changes = std::vector<Fields>;
+
+Changes changes_of(const Given& given, const LogReport& report) {
+    Changes changes;
+    const auto wanted = fields_wanted(given);
+    if (!wanted) return changes;
+    ProgressLine line("comparing");
+    const Progress progress = line.progress();
+    for (const LoggedWork& work : report.listed) {
+        changes.push_back(fields_of(
+            *wanted, [&](const auto& take) { return for_each_difference_of_transaction(given.files[0], work.serial, take, given.heap_options()); }));
+        if (progress) progress(changes.size(), report.listed.size());
+    }
+    return changes;
+}
+
+JsonWriter json_of(const Given& given, const LogReport& report, bool ranges, const Changes& changes) {
     JsonWriter json;
     json.begin_object()
         .member("file", given.files[0])
@@ -74,7 +92,8 @@ JsonWriter json_of(const Given& given, const LogReport& report, bool ranges) {
     if (report.staged) json.member("staged_generation", *report.staged);
     if (!report.what.empty()) json.member("ends_at", report.damaged_at).member("what", report.what);
     json.key("listed").begin_array();
-    for (const LoggedWork& work : report.listed) {
+    for (std::size_t i = 0; i != report.listed.size(); ++i) {
+        const LoggedWork& work = report.listed[i];
         json.begin_object()
             .member("serial", work.serial)
             .member("position", work.position)
@@ -95,6 +114,7 @@ JsonWriter json_of(const Given& given, const LogReport& report, bool ranges) {
             }
             json.end_array();
         }
+        if (!changes.empty()) add_fields(json, changes[i]);
         json.end_object();
     }
     json.end_array().key("saves").begin_array();
@@ -138,7 +158,7 @@ void print_ranges(const LoggedWork& work) {
     }
 }
 
-void print_listed(const LogReport& report, bool ranges) {
+void print_listed(const LogReport& report, bool ranges, const Changes& changes) {
     if (report.kind == LogKind::journal && !report.saves.empty()) {
         print("\n");
         print_table(report.saves, {{"SAVE", Align::right, [](const LoggedSave& save) { return count_text(save.generation); }},
@@ -147,10 +167,12 @@ void print_listed(const LogReport& report, bool ranges) {
                                    {"OF THEM ZERO", Align::right, [](const LoggedSave& save) { return count_text(save.zero_pages); }}});
     }
     if (report.listed.empty()) return;
-    if (ranges) {
-        for (const LoggedWork& work : report.listed) {
+    if (ranges || !changes.empty()) {
+        for (std::size_t i = 0; i != report.listed.size(); ++i) {
+            const LoggedWork& work = report.listed[i];
             print("\n" + styled(Style::bold, "transaction " + count_text(work.serial)) + ": " + count_text(work.bytes) + " B in the log\n");
-            print_ranges(work);
+            if (ranges) print_ranges(work);
+            if (!changes.empty()) print_fields(changes[i]);
         }
         return;
     }
@@ -163,7 +185,7 @@ void print_listed(const LogReport& report, bool ranges) {
                                 {"HISTORY", Align::right, [](const LoggedWork& work) { return count_text(work.history_ranges); }}});
 }
 
-void print_text(const Given& given, const LogReport& report, const LogOptions& options) {
+void print_text(const Given& given, const LogReport& report, const LogOptions& options, const Changes& changes) {
     if (report.kind == LogKind::none) {
         print("this heap has no transaction log" + std::string(report.staged ? "" : ", and was closed: there is no journal either") + "\n");
         return;
@@ -187,7 +209,7 @@ void print_text(const Given& given, const LogReport& report, const LogOptions& o
     fields.emplace_back("ends", ending_text(report));
     if (report.last_restoration) fields.emplace_back("recovered", restoration_text(*report.last_restoration));
     print_fields(fields);
-    print_listed(report, options.ranges);
+    print_listed(report, options.ranges, changes);
     const std::uint64_t shown = is_log ? report.listed.size() : report.saves.size();
     if (shown == options.listed_max) print_left_out(shown, is_log ? report.transactions : report.records, "older ones");
 }
@@ -206,10 +228,11 @@ Exit run_log(const Given& given) {
         options.progress = line.progress();
         report = look_at_log(given.files[0], given.heap_options(), options);
     }
+    const Changes changes = changes_of(given, report);
     if (given.has("json"))
-        print(json_of(given, report, options.ranges));
+        print(json_of(given, report, options.ranges, changes));
     else
-        print_text(given, report, options);
+        print_text(given, report, options, changes);
     return report.ending == LogEnding::damaged ? Exit::found : Exit::ok;
 }
 
@@ -223,7 +246,9 @@ Command log_command() {
             "A torn end is a write that was interrupted: nobody was told that it is durable. Damage is anything that an interrupted write can't "
             "leave behind.",
             {"FILE"},
-            {{"ranges", "", "list what each transaction changes: offset and length of each range, and calls"},
+            {fields_option("tell which fields, elements and keys each transaction changed, so many of them (0: all), by the shapes of the types; for "
+                           "each of them the heap is compared with itself"),
+             {"ranges", "", "list what each transaction changes: offset and length of each range, and calls"},
              {"serial", "A..B", "list the transactions A to B; A.. and ..B are fine, too"},
              {"list", "N", "how many transactions are listed, the newest ones (20; with --serial all)"}},
             "the log is damaged (a torn end doesn't count)",

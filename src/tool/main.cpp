@@ -10,11 +10,12 @@
 namespace taiyen::tool {
 
 std::span<const Command> commands() {
-    static const std::array all{
-        info_command(),    ls_command(),       show_command(),   stats_command(),   verify_command(), leaks_command(),    map_command(),
-        log_command(),     history_command(),  diff_command(),   recover_command(), copy_command(),   compress_command(), expand_command(),
-        convert_command(), scrub_command(),    repair_command(), rebase_command(),  resize_command(), sparsify_command(), replicate_command(),
-        restore_command(), replicas_command(), follow_command(), promote_command(), bench_command(),  man_command(),      completion_command()};
+    static const std::array all{info_command(),     ls_command(),        show_command(),     stats_command(),     verify_command(),
+                                leaks_command(),    map_command(),       log_command(),      history_command(),   diff_command(),
+                                recover_command(),  copy_command(),      compress_command(), expand_command(),    convert_command(),
+                                migrate_command(),  scrub_command(),     repair_command(),   rebase_command(),    resize_command(),
+                                sparsify_command(), replicate_command(), restore_command(),  replicas_command(),  follow_command(),
+                                promote_command(),  bench_command(),     man_command(),      completion_command()};
     return all;
 }
 

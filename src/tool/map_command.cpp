@@ -25,8 +25,9 @@ std::size_t row_cells() {
 Exit run_map(const Given& given) {
     MapOptions options;
     const std::string colour = given.value("colour").value_or("size");
-    if (colour != "size" && colour != "owner") throw Error(errc::invalid_argument, "--colour is size or owner, not '" + colour + "'");
-    options.colour = colour == "owner" ? MapColour::owner : MapColour::size;
+    if (colour != "size" && colour != "owner" && colour != "type")
+        throw Error(errc::invalid_argument, "--colour is size, owner or type, not '" + colour + "'");
+    options.colour = colour == "owner" ? MapColour::owner : colour == "type" ? MapColour::type : MapColour::size;
     const auto svg = given.value("svg");
     const bool is_text = !svg && !given.has("json");
     options.cells_max = given.number("cells", is_text ? row_cells() * 24 : 4096);
@@ -60,7 +61,9 @@ Command map_command() {
             "a size.",
             {"FILE"},
             {{"svg", "OUT", "write the picture as SVG into this file"},
-             {"colour", "BY", "'size': by the size of blocks (the default), or 'owner': by the named object that holds them; reads the whole heap"},
+             {"colour", "BY",
+              "'size': by the size of blocks (the default), or 'owner': by the named object that holds them, or 'type': by the type that holds them; "
+              "both read the whole heap"},
              {"cells", "N", "at most so many cells (4096; as text what fits the terminal)"}},
             "",
             run_map};

@@ -1,11 +1,13 @@
 #include <cstdint>
 #include <ostream>
+#include <span>
 #include <streambuf>
 #include <string>
 #include <string_view>
 
 #include <taiyen/base/error.hpp>
 #include <taiyen/inspect/objects.hpp>
+#include <taiyen/inspect/type_histogram.hpp>
 #include <taiyen/inspect/view.hpp>
 #include <taiyen/inspect/view_text.hpp>
 #include <taiyen/store/archive_heap.hpp>
@@ -88,8 +90,58 @@ void print_matches(std::ostream& out, const ViewValue& object, const std::string
     if (count != 0 && is_json) out << "\n]\n";
 }
 
+void print_types(const Given& given, const TypeHistogram& histogram, std::uint64_t listed_max) {
+    const std::size_t listed = std::min<std::uint64_t>(histogram.types.size(), listed_max);
+    if (given.has("json")) {
+        JsonWriter json;
+        json.begin_object().member("file", given.files[0]).key("types").begin_array();
+        for (const TypeUse& use : std::span(histogram.types).first(listed)) {
+            json.begin_object()
+                .member("type", use.type)
+                .member("values", use.values)
+                .member("value_bytes", use.value_bytes)
+                .member("blocks", use.blocks)
+                .member("block_bytes", use.block_bytes)
+                .end_object();
+        }
+        json.end_array().member("other_blocks", histogram.other_blocks).member("other_bytes", histogram.other_bytes).key("opaque").begin_array();
+        for (const std::string& type : histogram.opaque) json.value(std::string_view(type));
+        json.end_array().end_object();
+        print(json);
+        return;
+    }
+    print_table(std::span(histogram.types).first(listed),
+                {{"TYPE", Align::left, [](const TypeUse& use) { return visible(use.type); }},
+                 {"VALUES", Align::right, [](const TypeUse& use) { return count_text(use.values); }},
+                 {"IN PLACE", Align::right, [](const TypeUse& use) { return bytes_text(use.value_bytes); }},
+                 {"BLOCKS", Align::right, [](const TypeUse& use) { return count_text(use.blocks); }},
+                 {"IN BLOCKS", Align::right, [](const TypeUse& use) { return bytes_text(use.block_bytes); }}});
+    if (listed != histogram.types.size()) print_left_out(listed, histogram.types.size(), "smaller ones");
+    print("\n" +
+          (histogram.other_blocks == 0
+               ? "all blocks are told of by shapes"
+               : counted(histogram.other_blocks, "block") + " of " + bytes_text(histogram.other_bytes) + " to which no shape leads") +
+          "\n");
+    for (const std::string& type : histogram.opaque) print("not looked into: " + visible(type) + "\n");
+}
+
+std::uint64_t elements_max(const Given& given) {
+    const std::uint64_t wanted = given.number("elements", 0);
+    return wanted == 0 ? ~std::uint64_t{0} : wanted;
+}
+
 Exit run_show(const Given& given) {
     const ArchiveHeap heap(open_read_only, given.files[0], given.heap_options());
+    if (given.has("types")) {
+        if (!given.word.empty()) throw Error(errc::invalid_argument, "--types is of the whole heap: it goes without PATH");
+        TypeHistogram histogram;
+        {
+            ProgressLine line("looking at " + given.files[0]);
+            histogram = type_histogram(heap, line.progress());
+        }
+        print_types(given, histogram, elements_max(given));
+        return Exit::ok;
+    }
     const View view(heap);
     const bool is_json = given.has("json");
     ViewTextOptions options;
@@ -152,7 +204,8 @@ Command show_command() {
             {"FILE"},
             {{"depth", "NUMBER", "how many values within each other are shown (default: 8; of JSON 64)"},
              {"elements", "NUMBER",
-              "how many elements of each container are shown; 0: all (default: 20; of JSON all); without it long texts are cut, too"}},
+              "how many elements of each container are shown; 0: all (default: 20; of JSON all); without it long texts are cut, too"},
+             {"types", "", "instead, how many values there are of each type, and what they hold of the heap"}},
             "",
             run_show,
             "the heap",

@@ -106,6 +106,36 @@ BOOST_AUTO_TEST_CASE(objects_that_came_went_and_changed_their_type_are_told) {
     BOOST_TEST(found["widths"].change == "removed");
 }
 
+BOOST_AUTO_TEST_CASE(a_dry_run_of_a_migration_tells_which_types_have_changed) {
+    const ScratchDirectory dir;
+    make_drawing(dir / "old.tyn");
+    {
+        taiyen::SnapshotHeap heap(taiyen::create_only, dir / "new.tyn", small());
+        heap.construct<Parts>("parts");
+        heap.construct<std::int64_t>("revision");
+        heap.construct<taiyen::set<int>>("users");
+        heap.snapshot();
+    }
+    const auto before = contents(dir);
+    const Ran ran = run_tool(dir, "migrate --dry-run old.tyn new.tyn");
+    BOOST_TEST(ran.exit == 1, ran.err);
+    BOOST_TEST(ran.out.find("removed  lengths: vector<double>") != std::string::npos, ran.out);
+    BOOST_TEST(ran.out.find("same     parts: map<string, tool_test::Part>\n") != std::string::npos, ran.out);
+    BOOST_TEST(ran.out.find("changed  revision: int64_t\n") != std::string::npos, ran.out);
+    BOOST_TEST(ran.out.find("was int32_t, is int64_t\n") != std::string::npos, ran.out);
+    BOOST_TEST(ran.out.find("added    users: set<int32_t>, which only LIKE has\n") != std::string::npos, ran.out);
+    const auto json = run_tool(dir, "migrate --json --dry-run old.tyn new.tyn").json();
+    BOOST_TEST(!json.get<bool>("same"));
+    BOOST_TEST(json.get_child("objects").size() == 4U);
+    const Ran same = run_tool(dir, "migrate --dry-run old.tyn old.tyn");
+    BOOST_TEST(same.exit == 0);
+    BOOST_TEST(same.out.find("nothing has to be migrated\n") != std::string::npos, same.out);
+    const Ran wet = run_tool(dir, "migrate old.tyn new.tyn");
+    BOOST_TEST(wet.exit == 2);
+    BOOST_TEST(wet.err.find("taiyen::Migration") != std::string::npos, wet.err);
+    BOOST_TEST((contents(dir) == before));
+}
+
 BOOST_AUTO_TEST_CASE(fields_elements_and_keys_that_differ_are_told_by_paths) {
     const ScratchDirectory dir;
     make_pair(dir, [](ArchiveHeap& heap) {

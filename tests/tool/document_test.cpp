@@ -6,6 +6,15 @@
 
 #include "tool/tool_fixture.hpp"
 
+namespace next_version {
+struct Part {
+    taiyen::string name;
+    taiyen::vector<taiyen::string> tags;
+    float weight = 0;
+    std::int32_t stock = 0;
+};
+}  // namespace next_version
+
 namespace {
 using namespace tool_test;
 
@@ -46,6 +55,14 @@ void make_heaps(const ScratchDirectory& dir) {
         *heap.find<int>("revision") = 8;
         for (double& length : *heap.find<taiyen::vector<double>>("lengths")) length += 1;
         heap.construct<taiyen::vector<int>>("widths").resize(100);
+        heap.snapshot();
+    }
+    {
+        taiyen::SnapshotHeap heap(taiyen::create_only, dir / "next.tyn", small());
+        heap.construct<taiyen::map<taiyen::string, next_version::Part>>("parts");
+        heap.construct<std::int64_t>("revision");
+        heap.construct<taiyen::vector<double>>("lengths");
+        heap.construct<taiyen::set<taiyen::string>>("users");
         heap.snapshot();
     }
     make_crashed_bank(dir, "bank.tyn");

@@ -79,7 +79,7 @@ BOOST_AUTO_TEST_CASE(map_draws_text_json_and_svg) {
     BOOST_TEST(text.out.find("page efficiency") != std::string::npos);
     const auto json = run_tool(dir, "map --json --cells 10 a.tyn").json();
     BOOST_TEST(json.get_child("cells").size() <= 10U);
-    for (const std::string colour : {"size", "owner"}) {
+    for (const std::string colour : {"size", "owner", "type"}) {
         const Ran drawn = run_tool(dir, "map --colour " + colour + " --svg out.svg a.tyn");
         BOOST_TEST(drawn.exit == 0, drawn.err);
         boost::property_tree::ptree tree;

@@ -61,6 +61,14 @@ void check_edited(const ScratchDirectory& dir, const std::string& file) {
     const Ran text = run_tool(dir, "history " + file);
     BOOST_TEST(text.out.find("2 to undo, 1 to redo") != std::string::npos, text.out);
     BOOST_TEST(text.out.find("(unnamed)") != std::string::npos, text.out);
+    const Ran fields = run_tool(dir, "history --fields 0 " + file);
+    BOOST_TEST(fields.out.find("\nstep 1, first revision\nadded    revision: 1\n") != std::string::npos, fields.out);
+    BOOST_TEST(fields.out.find("\nstep 2, second revision, now\nchanged  revision: 1 -> 2\n") != std::string::npos, fields.out);
+    BOOST_TEST(fields.out.find("\nstep 3, (unnamed), undone\nchanged  revision: 2 -> 3\n") != std::string::npos, fields.out);
+    const auto two = run_tool(dir, "history --json --fields 1 --list 2 " + file).json();
+    const auto& steps = two.get_child("steps");
+    BOOST_TEST(!steps.front().second.get_child_optional("fields").has_value());
+    BOOST_TEST(steps.back().second.get_child("fields").front().second.get<std::string>("before") == "2");
     BOOST_TEST(run_tool(dir, "history --list 1 " + file).out.find("and 2 older ones") != std::string::npos);
     BOOST_TEST((contents(dir) == before));
 }

@@ -72,6 +72,25 @@ BOOST_AUTO_TEST_CASE(ranges_add_up_and_serials_choose) {
     }
 }
 
+BOOST_AUTO_TEST_CASE(what_each_transaction_changed_is_told_field_by_field) {
+    const ScratchDirectory dir;
+    make_crashed_bank(dir, "bank.tyn", true);
+    const auto before = contents(dir);
+    const std::string text = run_tool(dir, "log --fields 0 bank.tyn").out;
+    BOOST_TEST(text.find("\nadded    accounts: {\"0\": \"the account of customer 0\"}\n") != std::string::npos, text);
+    BOOST_TEST(text.find("\nadded    accounts[6]: \"the account of customer 6\"\n") != std::string::npos, text);
+    BOOST_TEST(text.find("\nno field that is known differs\n") != std::string::npos, text);  // attaching the history is one of its own
+    const auto json = run_tool(dir, "log --json --fields 1 --serial 4.. bank.tyn").json();
+    BOOST_TEST(json.get_child("listed").size() == 5U);
+    for (const auto& [key, work] : json.get_child("listed")) {
+        BOOST_TEST(work.get_child("fields").size() == 1U);
+        BOOST_TEST(work.get_child("fields").front().second.get<std::string>("change") == "added");
+        BOOST_TEST(work.get<std::uint64_t>("more_fields") == 0U);
+    }
+    BOOST_TEST(run_tool(dir, "log --fields x bank.tyn").exit == 2);
+    BOOST_TEST((contents(dir) == before));
+}
+
 BOOST_AUTO_TEST_CASE(what_a_transaction_changes_of_the_undo_history_is_counted_apart) {
     const ScratchDirectory dir;
     make_crashed_bank(dir, "bank.tyn", true);

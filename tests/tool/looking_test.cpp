@@ -179,6 +179,15 @@ BOOST_AUTO_TEST_CASE(show_prints_what_objects_hold) {
         BOOST_TEST(ran.exit == 2, nothing);
         BOOST_TEST(ran.err.find("a.tyn") != std::string::npos, ran.err);
     }
+    const Ran types = run_tool(dir, "show --types a.tyn");
+    BOOST_TEST(types.out.find("\nvector<double>") != std::string::npos, types.out);
+    BOOST_TEST(types.out.find("all blocks are told of by shapes\n") != std::string::npos, types.out);
+    const auto counted = run_tool(dir, "show --types --json --elements 2 a.tyn").json();
+    BOOST_TEST(counted.get_child("types").size() == 2U);
+    BOOST_TEST(counted.get_child("types").front().second.get<std::uint64_t>("block_bytes") > 0U);
+    BOOST_TEST(counted.get<std::uint64_t>("other_blocks") == 0U);
+    BOOST_TEST(run_tool(dir, "show --types --elements 2 a.tyn").out.find("smaller ones") != std::string::npos);
+    BOOST_TEST(run_tool(dir, "show --types a.tyn parts").exit == 2);
     BOOST_TEST(run_tool(dir, "show a.tyn 'parts['").exit == 2);
     // Patterns.
     const auto heavy = run_tool(dir, "show --json a.tyn 'parts[*].weight > 1.975'").json();

@@ -21,15 +21,16 @@ class ArchiveHeap;
 
 /// What the colours of a map tell.
 enum class MapColour {
-    size,  ///< how large the blocks are
-    owner  ///< which named object holds them (taiyen/inspect/leaks.hpp): reads the whole heap, not its metadata alone
+    size,   ///< how large the blocks are
+    owner,  ///< which named object holds them (taiyen/inspect/leaks.hpp): reads the whole heap, not its metadata alone
+    type    ///< which type holds them (taiyen/inspect/type_histogram.hpp): reads what lies in objects
 };
 
 /// What a map is to show.
 struct MapOptions {
     std::size_t cells_max = 4096;
     MapColour colour = MapColour::size;
-    Progress progress;  ///< may be empty; with MapColour::owner only
+    Progress progress;  ///< may be empty; not with MapColour::size
 };
 
 /// What lies in one cell of the map.
@@ -67,7 +68,7 @@ struct HeapMap {
     std::vector<Availability> availability;
 };
 
-/// Throws: Error{closed | corrupt | invalid_argument (no cells) | …}. Complexity: reads the metadata, a fiftieth of the heap; by owner the whole heap.
+/// Throws: Error{closed | corrupt | invalid_argument (no cells) | …}. Complexity: reads the metadata, a fiftieth of the heap; by owner the whole heap; by type as `type_histogram`.
 TAIYEN_EXPORT HeapMap map_of(const ArchiveHeap& heap, const MapOptions& options = {});
 
 /// Rows of `columns` cells with a legend, in UTF-8.

@@ -6,6 +6,7 @@
 ///         return true;
 ///     });
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -39,5 +40,18 @@ TAIYEN_EXPORT std::vector<std::string> for_each_difference(const ViewValue& befo
 TAIYEN_EXPORT std::vector<std::string> for_each_difference(const std::filesystem::path& before, const std::filesystem::path& after,
                                                            const std::function<bool(const ViewDifference&)>& take,
                                                            const PersistentOptions& options_before = {}, const PersistentOptions& options_after = {});
+
+/// What a transaction changed that stands in the heap's log and that its files don't hold yet, as `taiyen log` lists them. The heap must not be open for writing elsewhere.
+/// Returns, throws: as of two heaps; Error{not_found}: the log holds no such transaction. Durability: none. Complexity: opens the heap twice, in memory, and is linear in its elements.
+TAIYEN_EXPORT std::vector<std::string> for_each_difference_of_transaction(const std::filesystem::path& path, std::uint64_t serial,
+                                                                          const std::function<bool(const ViewDifference&)>& take,
+                                                                          const PersistentOptions& options = {});
+
+/// What a step of the undo history changed, whether it is undone now or not, as `taiyen history` lists them; between this step and now no procedure may have been called, which only the program can take back.
+/// Returns, throws: as of two heaps; Error{not_found}: there is no such step; Error{mismatch}: a procedure was called; Error{history_conflict}: something was changed that no step knows.
+/// Durability: none. Complexity: as for a transaction, and linear in the bytes of the steps between this one and now.
+TAIYEN_EXPORT std::vector<std::string> for_each_difference_of_step(const std::filesystem::path& path, std::uint64_t step,
+                                                                   const std::function<bool(const ViewDifference&)>& take,
+                                                                   const PersistentOptions& options = {});
 
 }  // namespace taiyen
