@@ -210,14 +210,11 @@ private:
 
     void colour_by_type() {
         std::vector<std::map<std::uint32_t, std::uint64_t>> bytes_of(map_.cells.size());  // by type
-        std::uint64_t live_bytes = 0;
-        for (const MapCell& cell : map_.cells) live_bytes += cell.live_bytes;
         const auto take = [&](const heap::Block& block, std::uint32_t type) {
             for_each_part(block.offset.value, block.usable_bytes,
                           [&](MapCell& cell, std::uint64_t part) { bytes_of[static_cast<std::size_t>(&cell - map_.cells.data())][type] += part; });
-            tell(block.usable_bytes, live_bytes);
         };
-        inspect::TypeWalk walk(file_, take);
+        inspect::TypeWalk walk(file_, take, options_.progress);
         walk.run(stored_objects(heap_));
         std::vector<MapKey> keys;
         for (const TypeUse& use : walk.uses()) keys.push_back({use.type, use.block_bytes, use.blocks});

@@ -1,7 +1,6 @@
 #include <taiyen/inspect/type_histogram.hpp>
 
 #include <algorithm>
-#include <functional>
 #include <ranges>
 #include <tuple>
 
@@ -16,6 +15,7 @@ namespace inspect {
 namespace {
 
 constexpr std::uint32_t no_number = 0xffff'ffff;
+constexpr std::uint64_t told_blocks = 4096;  ///< of these, progress hears once
 
 }  // namespace
 
@@ -35,31 +35,53 @@ std::uint32_t TypeWalk::number_of(const Shape& shape, std::uint32_t node) {
     return numbers[node] = found->second;
 }
 
-TypeUse& TypeWalk::use_of(const Shape& shape, std::uint32_t node) { return uses_[number_of(shape, node)]; }
+void TypeWalk::add(std::uint64_t& sum, std::uint64_t factor, std::uint64_t other) const {
+    std::uint64_t product = 0;
+    if (__builtin_mul_overflow(factor, other, &product) || __builtin_add_overflow(sum, product, &sum))
+        throw Error(errc::corrupt, file_.path(), "a shape tells of more values than a heap can hold: 'taiyen verify' tells what else is damaged");
+}
 
-void TypeWalk::run(std::vector<StoredObject> objects) {
-    for (const Pass pass : {Pass::containers, Pass::counts}) {
-        pass_ = pass;
-        seen_.clear();
-        for (const StoredObject& object : objects) walk(object);
-    }
+void TypeWalk::run(const std::vector<StoredObject>& objects) {
+    file_.engine().for_each_block([&](const heap::Block&) {
+        of_ += 2;
+        return true;
+    });
+    for (const StoredObject& object : objects)
+        if (object.shape)
+            wholes_.push_back(ViewAccess::object(file_, object.shape, object.offset, object.count));
+        else
+            opaque_.insert(object.type);
+    if (wholes_.empty()) return;
+    for (const Pass pass : {Pass::containers, Pass::counts}) walk(pass);
     for (auto& [shape, values] : plain_) count_parts(*shape, values);
 }
 
-void TypeWalk::walk(const StoredObject& object) {
-    if (!object.shape) {
-        opaque_.insert(object.type);
-        return;
+void TypeWalk::walk(Pass pass) {
+    pass_ = pass;
+    budget_.emplace(wholes_.front());
+    seen_.clear();
+    for (const ViewValue& whole : wholes_) {
+        seen_.insert(id_of({whole.offset()}));
+        if (counts()) count_block(whole, whole.offset());
     }
-    const ViewValue whole = ViewAccess::object(file_, object.shape, object.offset, object.count);
-    budget_ = std::make_unique<ViewBudget>(whole);
-    if (pass_ == Pass::counts) count_block(whole, object.offset);
-    look_at(whole, 0);
-    while (!waiting_.empty()) {
-        const ViewValue next = waiting_.back();
-        waiting_.pop_back();
-        if (pass_ == Pass::counts) count_block(next, next.offset());
-        look_at(next, 0);
+    for (const ViewValue& whole : wholes_) look_at(whole, 0);
+    while (!waiting_.empty()) look_at_targets(waiting_.extract(waiting_.begin()).mapped());
+    if (progress_) progress_(pass == Pass::containers ? of_ / 2 : of_, of_);
+}
+
+void TypeWalk::look_at_targets(const Targets& targets) {
+    for (const std::int64_t id : targets.places) {
+        const std::uint64_t place = block_of(id).value;
+        if (of_containers_.contains(id)) continue;
+        try {
+            const ViewValue target = ViewAccess::inner(targets.one, ViewAccess::number(targets.one), place);
+            if (counts()) count_block(target, place);
+            look_at(target, 0);
+        } catch (const Error& error) {
+            if (error.code() != errc::corrupt) throw;
+            is_copy_ = false;
+            opaque_.insert(targets.one.type());
+        }
     }
 }
 
@@ -68,34 +90,43 @@ void TypeWalk::look_at(const ViewValue& value, unsigned depth) {
     if (depth > view_depth_max) memory.throw_corrupt(value.offset(), "values lie too deep within each other");
     budget_->take(value, depth);
     if (is_plain(value)) {
-        if (pass_ == Pass::counts) count_plain(*memory.shape, ViewAccess::number(value), 1);
+        if (counts()) count_plain(*memory.shape, ViewAccess::number(value), 1);
         return;
     }
-    if (pass_ == Pass::counts) {
-        TypeUse& use = use_of(*memory.shape, ViewAccess::number(value));
-        ++use.values;
-        use.value_bytes += value.bytes();
+    if (counts()) {
+        TypeUse& use = uses_[number_of(*memory.shape, ViewAccess::number(value))];
+        add(use.values, 1, 1);
+        add(use.value_bytes, 1, value.bytes());
         if (is_closed(value)) opaque_.insert(value.type());
     }
     if (value.kind() == ShapeKind::pointer) return follow(value);
-    const auto look_within = [&](const ViewValue& inner) { look_at(inner, depth + 1); };
+    look_within(value, depth);
+}
+
+void TypeWalk::look_within(const ViewValue& value, unsigned depth) {
+    const auto look = [&](const ViewValue& inner) { look_at(inner, depth + 1); };
     if (is_container(value.kind()) && value.has_elements()) {
         budget_->take_search(value, depth);
         const auto take = [&](std::uint64_t block) {
-            if (pass_ == Pass::containers)
-                of_containers_.insert(id_of({block}));
-            else
-                count_block(value, block);
+            if (pass_ == Pass::counts) return count_block(value, block);
+            of_containers_.insert(id_of({block}));
+            tell();
         };
-        ViewWalk::of(value)->for_each_block(take, look_within);
-        const ShapeNode& node = ViewAccess::node(value);
-        if (value.kind() == ShapeKind::string || value.kind() == ShapeKind::bit_vector) return;
-        if (const std::uint32_t element = node.parts.front().node; !with_more_(*memory.shape, element)) {
-            if (pass_ == Pass::counts) count_plain(*memory.shape, element, value.size());
+        const auto take_copy = [&](const ViewValue& copy) {
+            const bool was_copy = std::exchange(is_copy_, true);
+            look(copy);
+            is_copy_ = was_copy;
+        };
+        ViewWalk::of(value)->for_each_block(take, take_copy);
+        const std::uint32_t element = value.kind() == ShapeKind::bit_vector ? 0 : ViewAccess::node(value).parts.front().node;
+        const Shape& shape = *ViewAccess::memory(value).shape;
+        if (value.kind() == ShapeKind::bit_vector || value.is_text()) return;
+        if (!with_more_(shape, element)) {
+            if (counts()) count_plain(shape, element, value.size());
             return;
         }
     }
-    for_each_inner(value, look_within);
+    for_each_inner(value, look);
 }
 
 void TypeWalk::follow(const ViewValue& pointer) {
@@ -109,38 +140,50 @@ void TypeWalk::follow(const ViewValue& pointer) {
     if (bytes == 0) return;
     const void* const block = reinterpret_cast<const void*>(file_.ranges().durable + *place);
     if (!file_.engine().is_block(block) || file_.engine().usable_size(block) < bytes) return;
-    const std::int64_t id = id_of({*place});
-    if (pass_ == Pass::counts && (of_containers_.contains(id) || counted_.contains(id))) return;
-    if (seen_.insert(id)) waiting_.push_back(ViewAccess::inner(pointer, target, *place));
+    if (!seen_.insert(id_of({*place}))) return;
+    const auto [waiting, is_new] = waiting_.try_emplace({memory.shape.get(), target}, Targets{ViewAccess::inner(pointer, target, *place), {}});
+    waiting->second.places.insert(id_of({*place}));
 }
 
 void TypeWalk::count_plain(const Shape& shape, std::uint32_t node, std::uint64_t values) {
     std::vector<std::uint64_t>& plain = plain_[&shape];
     if (plain.empty()) plain.resize(shape.nodes.size());
-    plain[node] += values;
+    add(plain[node], 1, values);
 }
 
 /// What plain values consist of, once for all of them: each type after those that it is part of.
 void TypeWalk::count_parts(const Shape& shape, std::vector<std::uint64_t>& values) {
+    const auto parts_of = [&](std::uint32_t node) {
+        const ShapeNode& type = shape.nodes[node];
+        return type.kind == ShapeKind::enumeration ? std::span<const ShapePart>() : std::span(type.parts);
+    };
     std::vector<std::uint32_t> order;
     std::vector<bool> is_met(values.size());
-    const std::function<void(std::uint32_t)> meet = [&](std::uint32_t node) {
+    std::vector<std::pair<std::uint32_t, std::size_t>> path;  // nodes, and the next part of each
+    const auto meet = [&](std::uint32_t node) {
         if (is_met[node]) return;
         is_met[node] = true;
-        if (shape.nodes[node].kind != ShapeKind::enumeration)
-            for (const ShapePart& part : shape.nodes[node].parts) meet(part.node);
-        order.push_back(node);
+        path.emplace_back(node, 0);
     };
-    for (std::uint32_t node = 0; node != values.size(); ++node)
-        if (values[node] != 0) meet(node);
+    for (std::uint32_t root = 0; root != values.size(); ++root) {
+        if (values[root] != 0) meet(root);
+        while (!path.empty()) {
+            auto& [node, next] = path.back();
+            if (next != parts_of(node).size()) {
+                meet(parts_of(node)[next++].node);
+                continue;
+            }
+            order.push_back(node);
+            path.pop_back();
+        }
+    }
     for (const std::uint32_t node : order | std::views::reverse) {
         const ShapeNode& type = shape.nodes[node];
         if (values[node] == 0) continue;
-        TypeUse& use = use_of(shape, node);
-        use.values += values[node];
-        use.value_bytes += values[node] * type.bytes;
-        if (type.kind == ShapeKind::enumeration) continue;
-        for (const ShapePart& part : type.parts) values[part.node] += values[node] * (type.kind == ShapeKind::array ? type.count : 1);
+        TypeUse& use = uses_[number_of(shape, node)];
+        add(use.values, 1, values[node]);
+        add(use.value_bytes, values[node], type.bytes);
+        for (const ShapePart& part : parts_of(node)) add(values[part.node], values[node], type.kind == ShapeKind::array ? type.count : 1);
     }
 }
 
@@ -151,6 +194,11 @@ void TypeWalk::count_block(const ViewValue& holder, std::uint64_t offset) {
     ++uses_[number].blocks;
     uses_[number].block_bytes += block->usable_bytes;
     if (take_block_) take_block_(*block, number);
+    tell();
+}
+
+void TypeWalk::tell() {
+    if (progress_ && ++done_ % told_blocks == 0) progress_(std::min(done_, of_), of_);
 }
 
 }  // namespace inspect
@@ -159,20 +207,7 @@ TypeHistogram type_histogram(const ArchiveHeap& heap, const Progress& progress) 
     store::HeapFile& file = HeapAccess::file(heap);
     file.check_usable(true);
     const txn::Reading reading(file);
-    std::uint64_t live_bytes = 0;
-    file.engine().for_each_block([&](const heap::Block& block) {
-        live_bytes += block.usable_bytes;
-        return true;
-    });
-    std::uint64_t done = 0;
-    std::uint64_t told = 0;
-    const auto take_block = [&](const heap::Block& block, std::uint32_t) {
-        done += block.usable_bytes;
-        if (!progress || done - told < 1_MiB) return;
-        told = done;
-        progress(done, live_bytes);
-    };
-    inspect::TypeWalk walk(file, take_block);
+    inspect::TypeWalk walk(file, nullptr, progress);
     walk.run(stored_objects(heap));
     TypeHistogram histogram;
     histogram.types = walk.uses();

@@ -21,7 +21,9 @@ ArchiveHeap open_behind(const std::filesystem::path& path, const PersistentOptio
 }
 
 ArchiveHeap open_at_step(const std::filesystem::path& path, const PersistentOptions& options, std::uint64_t step, undo::StepSide side) {
-    ArchiveHeap heap = inspect::open_elsewhere(path, options);
+    PersistentOptions shown = options;
+    if (shown.verify == Verify::at_first_touch) shown.verify = Verify::changes;  // what is changed to go there is proven before
+    ArchiveHeap heap = inspect::open_elsewhere(path, shown);
     undo::view_at_step(HeapAccess::file(heap), step, side);
     return heap;
 }

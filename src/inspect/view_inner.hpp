@@ -18,7 +18,7 @@ void for_each_inner(const ViewValue& value, Take&& take) {
         if (const auto held = value.target()) take(*held);
     } else if (!is_container(kind)) {
         for (std::size_t i = 0; i != value.parts(); ++i) take(value.part(i));
-    } else if (kind != ShapeKind::string && kind != ShapeKind::bit_vector && value.has_elements()) {
+    } else if (kind != ShapeKind::bit_vector && value.has_elements() && !(kind == ShapeKind::string && value.is_text())) {
         for (const ViewValue& element : value.elements()) take(element);
     }
 }

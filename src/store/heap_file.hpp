@@ -206,7 +206,7 @@ public:
     static std::uintptr_t find_place(ByteCount extent, ByteCount capacity, std::uintptr_t within_slot = heap::base_alignment);
     /// Where its pointers mean it to lie, wherever it is open.
     std::uintptr_t home() const noexcept { return home_ != 0 ? home_ : ranges().durable; }
-    /// Of a reader, whose view is its own: `change` may write anywhere in it, to show the heap as it was once, and nothing of that reaches the files. It proves pages before it changes them. Throws: what it throws; the view is worth nothing then.
+    /// Of a reader, whose view is its own: `change` may write anywhere in it, to show the heap as it was once, and nothing of that reaches the files. It proves pages before it changes them. Requires: pages are not proven at their first touch. Throws: what it throws; Error{corrupt}: what it leaves is no heap. Then the view is worth nothing.
     void change_view(const std::function<void(std::byte* span)>& change);
     /// Of one that was opened elsewhere. Throws: Error{address_in_use}: at its address it can't be opened in this process now.
     void require_room_at_address() const;

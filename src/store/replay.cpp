@@ -73,8 +73,12 @@ void HeapFile::replay_log(const LogTail& tail) {
 void HeapFile::change_view(const std::function<void(std::byte*)>& change) {
     TAIYEN_CHECK(condition_.is_read_only());
     vm::protect(image_.begin(), image_.mapped(), true);
+    files_.set_replaying(true);  // what is restored from the second copy meanwhile stays writable
     change(image_.begin());
+    files_.set_replaying(false);
     make_engine();  // what it knew is from before
+    if (engine_->extent() > image_.mapped())
+        throw Error(errc::corrupt, path(), "what was changed speaks of more than it makes room for; nothing was written");
     vm::protect(image_.begin(), image_.mapped(), false);
 }
 

@@ -25,6 +25,13 @@ std::string values_of(const Fields::Field& field) {
     return *field.before == *field.after ? *field.before + " (differs in what isn't shown)" : *field.before + " -> " + *field.after;
 }
 
+/// Whether it concerns this comparison alone.
+bool is_of_this_one(const Error& error) {
+    const auto code = static_cast<errc>(error.code().value());
+    return code == errc::mismatch || code == errc::missing_procedure || code == errc::history_conflict || code == errc::corrupt ||
+           code == errc::not_found;
+}
+
 }  // namespace
 
 Option fields_option(const char* of_what) { return {"fields", "N", of_what}; }
@@ -35,8 +42,7 @@ std::optional<std::uint64_t> fields_wanted(const Given& given) {
     return asked == 0 ? ~std::uint64_t{0} : asked;
 }
 
-Fields fields_of(std::uint64_t listed_max,
-                 const std::function<std::vector<std::string>(const std::function<bool(const ViewDifference&)>& take)>& compare) {
+Fields fields_of(std::uint64_t listed_max, const Compare& compare) {
     Fields fields;
     const auto take = [&](const ViewDifference& difference) {
         if (fields.listed.size() == listed_max)
@@ -45,13 +51,19 @@ Fields fields_of(std::uint64_t listed_max,
             fields.listed.push_back({difference.path, short_text(difference.before), short_text(difference.after)});
         return true;
     };
-    try {
-        fields.unknown = compare(take);
-    } catch (const Error& error) {
-        if (error.code() != errc::mismatch && error.code() != errc::missing_procedure && error.code() != errc::history_conflict) throw;
-        fields.why_not = error.what();
-    }
+    fields.unknown = compare(take);
     return fields;
+}
+
+Fields fields_if_known(std::uint64_t listed_max, const Compare& compare) {
+    try {
+        return fields_of(listed_max, compare);
+    } catch (const Error& error) {
+        if (!is_of_this_one(error)) throw;
+        Fields fields;
+        fields.why_not = error.what();
+        return fields;
+    }
 }
 
 void print_fields(const Fields& fields) {

@@ -21,7 +21,7 @@ Changes changes_of(const Given& given, std::span<const StoredStep> steps) {
     ProgressLine line("comparing");
     const Progress progress = line.progress();
     for (const StoredStep& stored : steps) {
-        changes.push_back(fields_of(
+        changes.push_back(fields_if_known(
             *wanted, [&](const auto& take) { return for_each_difference_of_step(given.files[0], stored.step.id, take, given.heap_options()); }));
         if (progress) progress(changes.size(), steps.size());
     }

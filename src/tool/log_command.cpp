@@ -60,10 +60,13 @@ Changes changes_of(const Given& given, const LogReport& report) {
     Changes changes;
     const auto wanted = fields_wanted(given);
     if (!wanted) return changes;
+    if (report.kind != LogKind::log)
+        throw Error(errc::invalid_argument, given.files[0],
+                    "--fields is of transactions, and this heap has no transaction log; 'taiyen diff --fields' compares copies of a heap");
     ProgressLine line("comparing");
     const Progress progress = line.progress();
     for (const LoggedWork& work : report.listed) {
-        changes.push_back(fields_of(
+        changes.push_back(fields_if_known(
             *wanted, [&](const auto& take) { return for_each_difference_of_transaction(given.files[0], work.serial, take, given.heap_options()); }));
         if (progress) progress(changes.size(), report.listed.size());
     }

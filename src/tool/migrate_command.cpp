@@ -15,12 +15,13 @@
 namespace taiyen::tool {
 namespace {
 
-enum class Fate { same, changed, added, removed, unknown };
+enum class Fate { same, changed, perhaps, added, removed, unknown };
 
 const char* name_of(Fate fate) {
     switch (fate) {
         case Fate::same: return "same";
         case Fate::changed: return "changed";
+        case Fate::perhaps: return "perhaps";
         case Fate::added: return "added";
         case Fate::removed: return "removed";
         case Fate::unknown: break;
@@ -52,11 +53,14 @@ Change change_of(const std::string& name, const StoredObject* before, const Stor
     } else if (!before->shape || !after->shape) {
         change.fate = Fate::unknown;
     } else {
-        for (const ShapeChange& found : changes(*before->shape, *after->shape)) change.what.push_back(found.text);
-        if (before->count != after->count)
+        for (const ShapeChange& found : changes(*before->shape, *after->shape)) {
+            change.what.push_back(found.text);
+            change.fate = found.is_certain || change.fate == Fate::changed ? Fate::changed : Fate::perhaps;
+        }
+        if (before->count != after->count) {
             change.what.push_back(counted(before->count, "object") + " before, " + counted(after->count, "object") + " now");
-        if (change.what.empty() && before->fingerprint != after->fingerprint) change.what.push_back("was " + before->type + ", is " + after->type);
-        if (!change.what.empty()) change.fate = Fate::changed;
+            change.fate = Fate::changed;
+        }
     }
     return change;
 }
@@ -71,7 +75,10 @@ std::vector<Change> compare(const Given& given) {
         const StoredObject* after = nullptr;
     };
     const std::vector<StoredObject> before = objects_of(given.files[0], given.heap_options());
-    const std::vector<StoredObject> after = objects_of(given.files[1], {});
+    PersistentOptions like;
+    if (const auto path = given.value("data-file-of-like")) like.data_file = *path;
+    if (const auto path = given.value("log-file-of-like")) like.log_file = *path;
+    const std::vector<StoredObject> after = objects_of(given.files[1], like);
     std::map<std::string, Both> names;
     for (const StoredObject& object : before) names[object.name].before = &object;
     for (const StoredObject& object : after) names[object.name].after = &object;
@@ -99,6 +106,7 @@ std::string remark_on(const Change& change) {
     switch (change.fate) {
         case Fate::added: return ", which only LIKE has";
         case Fate::removed: return ", which only FILE has: it stays, unless Migration::dropped takes it";
+        case Fate::perhaps: return ": one of the two may only say less";
         case Fate::unknown: return ": the shape of its type is not stored in both; a program that has the type stores it with the next change";
         default: return "";
     }
@@ -139,8 +147,10 @@ Command migrate_command() {
             "empty but for its objects' names. A program migrates a heap itself, by taiyen::Migration: a command doesn't have its types. Nothing is "
             "written.",
             {"FILE", "LIKE"},
-            {{"dry-run", "", "compare; the only thing that this command can do, so it has to be given"}},
-            "types differ",
+            {{"dry-run", "", "compare; the only thing that this command can do, so it has to be given"},
+             {"data-file-of-like", "PATH", "as --data-file, which speaks of FILE"},
+             {"log-file-of-like", "PATH", "as --log-file, which speaks of FILE"}},
+            "types differ, or it isn't known whether they do",
             run_migrate};
 }
 

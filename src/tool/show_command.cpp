@@ -104,7 +104,12 @@ void print_types(const Given& given, const TypeHistogram& histogram, std::uint64
                 .member("block_bytes", use.block_bytes)
                 .end_object();
         }
-        json.end_array().member("other_blocks", histogram.other_blocks).member("other_bytes", histogram.other_bytes).key("opaque").begin_array();
+        json.end_array()
+            .member("more_types", histogram.types.size() - listed)
+            .member("other_blocks", histogram.other_blocks)
+            .member("other_bytes", histogram.other_bytes)
+            .key("opaque")
+            .begin_array();
         for (const std::string& type : histogram.opaque) json.value(std::string_view(type));
         json.end_array().end_object();
         print(json);
@@ -133,7 +138,8 @@ std::uint64_t elements_max(const Given& given) {
 Exit run_show(const Given& given) {
     const ArchiveHeap heap(open_read_only, given.files[0], given.heap_options());
     if (given.has("types")) {
-        if (!given.word.empty()) throw Error(errc::invalid_argument, "--types is of the whole heap: it goes without PATH");
+        if (!given.word.empty() || given.has("depth"))
+            throw Error(errc::invalid_argument, "--types is of the whole heap: it goes without PATH and --depth");
         TypeHistogram histogram;
         {
             ProgressLine line("looking at " + given.files[0]);
@@ -204,7 +210,8 @@ Command show_command() {
             {"FILE"},
             {{"depth", "NUMBER", "how many values within each other are shown (default: 8; of JSON 64)"},
              {"elements", "NUMBER",
-              "how many elements of each container are shown; 0: all (default: 20; of JSON all); without it long texts are cut, too"},
+              "how many elements of each container are shown; 0: all (default: 20; of JSON all); without it long texts are cut, too. With --types: "
+              "so many types (default: all)"},
              {"types", "", "instead, how many values there are of each type, and what they hold of the heap"}},
             "",
             run_show,

@@ -77,13 +77,12 @@ MovePlan plan_for(io::Storage& storage, const HeapShape& heap, const Paths& path
     return plan;
 }
 
-/// The new heap out of one that is looked at.
-RebaseReport write_moved(io::Storage& storage, const HeapShape& heap, const HeapView& view, const Uuid& uuid, const MovePlan& plan,
-                         const fs::path& path, const ExpandOptions& options, const Progress& progress) {
-    HeapMove move(view, plan, options.pointers);
+/// The new heap.
+RebaseReport write_moved(io::Storage& storage, const HeapShape& heap, HeapMove& move, const Uuid& uuid, const MovePlan& plan, const fs::path& path,
+                         const std::stop_token& cancel, const Progress& progress) {
     store::HeapBuilder builder(storage, path, {uuid, plan.base, heap.position_independent, plan.capacity, move.extent(), heap.serial});
     FilePages target(builder);
-    move.write(target, options.cancel, progress);
+    move.write(target, cancel, progress);
     builder.publish();
     return move.take_report();
 }
@@ -91,13 +90,15 @@ RebaseReport write_moved(io::Storage& storage, const HeapShape& heap, const Heap
 /// The same out of what the draft holds.
 RebaseReport rewrite(io::Storage& storage, const HeapShape& heap, const store::HeapBuilder& draft, const MovePlan& plan, const fs::path& path,
                      const ExpandOptions& options) {
-    // Whoever walks by types goes by the pointers as they are.
-    const vm::Reservation view = options.pointers.types.empty() ? vm::Reservation::anywhere(heap.extent) : vm::Reservation(heap.base, heap.extent);
+    PointerOptions pointers = options.pointers;
+    const vm::Reservation view = reserve_view(heap, pointers);
     draft.map(view.data());
     MadeSpan host;
     const heap::Engine engine(view.data(), heap.capacity, host, nullptr, true);
     prove(engine, heap);
-    return write_moved(storage, heap, {engine, view.data(), heap.base, heap.capacity, heap.name}, draft.heap(), plan, path, options, {});
+    const HeapView looked_at{engine, view.data(), heap.base, heap.capacity, heap.name};
+    HeapMove move(looked_at, plan, pointers);
+    return write_moved(storage, heap, move, draft.heap(), plan, path, options.cancel, {});
 }
 
 }  // namespace
@@ -106,6 +107,21 @@ void prove(const heap::Engine& engine, const HeapShape& heap) {
     if (engine.extent() != heap.extent) throw Error(errc::corrupt, heap.name, "its first page speaks of another size");
     if (const auto damages = engine.check(1); !damages.empty())
         throw Error(errc::corrupt, heap.name, damages.front().where.value, damages.front().what + "; get another copy");
+}
+
+vm::Reservation reserve_view(const HeapShape& heap, PointerOptions& pointers) {
+    if (!needs_home(pointers)) return vm::Reservation::anywhere(heap.extent);
+    try {
+        return {heap.base, heap.extent};
+    } catch (const Error& error) {
+        if (!pointers.conservative || !pointers.types.empty())
+            throw Error(static_cast<errc>(error.code().value()), heap.name,
+                        heap::who_takes_address(heap.base, heap.extent, error) +
+                            ": there the heap is looked at, since its types tell its pointers; close what is mapped there, or have pointers guessed "
+                            "(PointerOptions::conservative)");
+    }
+    pointers.by_shapes = false;
+    return vm::Reservation::anywhere(heap.extent);
 }
 
 RebaseReport make_heap(io::Storage& storage, const HeapShape& heap, const fs::path& path, const ExpandOptions& options, const FillPages& fill) {
@@ -141,7 +157,9 @@ RebaseReport make_heap(io::Storage& storage, const HeapShape& heap, const fs::pa
     const HeapKind kind = options.kind.value_or(heap.kind);
     const Paths paths = paths_of(path, options);
     const MovePlan plan = plan_for(storage, heap, paths, kind, options);
-    RebaseReport report = write_moved(storage, heap, view, random_uuid(), plan, path, options, options.progress);
+    HeapMove move(view, plan, options.pointers);
+    refuse_unreached(move.report(), options.pointers, view.path);
+    RebaseReport report = write_moved(storage, heap, move, random_uuid(), plan, path, options.cancel, options.progress);
     report.position_independent = heap.position_independent;
     if (kind != HeapKind::archive) convert(storage, paths, kind, options);
     return report;

@@ -34,6 +34,10 @@ RebaseReport make_heap(io::Storage& storage, const HeapShape& shape, const std::
 RebaseReport make_heap(io::Storage& storage, const HeapShape& shape, const std::filesystem::path& path, const ExpandOptions& options,
                        const HeapView& view);
 
+/// Where a heap is looked at whose pointers are to be found: by types where it means itself to lie, as whoever walks by them goes by the pointers as they are. If others are there, and guesses are allowed and
+/// nothing is declared, elsewhere, without shapes. Throws: Error{address_in_use | out_of_address_space}.
+vm::Reservation reserve_view(const HeapShape& heap, PointerOptions& pointers);
+
 /// For an engine that only reads.
 class MadeSpan final : public heap::SpanHost {
 public:

@@ -46,6 +46,17 @@ bool holds_blocks(heap::PageUse use) { return use == heap::PageUse::small || use
 
 }  // namespace
 
+namespace {
+
+[[noreturn]] void throw_unknown(const std::filesystem::path& name) {
+    throw Error(
+        errc::type_mismatch, name,
+        "only the types of its objects can tell which words of a heap are pointers and may change in every bit; declare those that its shapes "
+        "don't tell (PointerOptions::types) to lay its blocks anew, and have nothing guessed");
+}
+
+}  // namespace
+
 MovePlan plan_move(const MovedHeap& heap, ByteCount capacity, std::optional<std::uintptr_t> base, Defragment defragment,
                    const PointerOptions& pointers) {
     const bool is_laid_anew = defragment != Defragment::no;
@@ -54,13 +65,9 @@ MovePlan plan_move(const MovedHeap& heap, ByteCount capacity, std::optional<std:
         throw Error(errc::type_mismatch, heap.name,
                     "a position-independent heap keeps distances between its blocks, which can't move against one another");
     }
-    if (is_laid_anew && (pointers.types.empty() || pointers.conservative)) {
-        throw Error(errc::type_mismatch, heap.name,
-                    "only the types of its objects can tell which words of a heap are pointers and may change in every bit; declare all of them "
-                    "(PointerOptions::types) to lay its blocks anew, and have nothing guessed");
-    }
+    if (is_laid_anew && ((pointers.types.empty() && !pointers.by_shapes) || pointers.conservative)) throw_unknown(heap.name);
     plan.in_one_go = heap.position_independent || (plan.base == heap.base && !is_laid_anew);
-    if (!plan.in_one_go) refuse_guessing(pointers, heap.name);
+    if (!plan.in_one_go && !pointers.by_shapes) refuse_guessing(pointers, heap.name);
     return plan;
 }
 
@@ -120,9 +127,13 @@ HeapMove::HeapMove(const HeapView& old, const MovePlan& plan, const PointerOptio
     report_.capacity_bytes = old.capacity;
     report_.moved = report_.old_address != report_.new_address || !plan.in_one_go;
     if (plan.in_one_go) return;
-    found_ = find_pointers(old, pointers, report_);
-    refuse_ambiguous(report_, pointers, old.path);
     const bool one_by_one = plan.defragment != Defragment::no;
+    const PointerSearch search(old, pointers);
+    search.refuse_guessing();
+    if (one_by_one && search.options().conservative) throw_unknown(old.path);
+    check_distance(old.base, plan.base, search.options(), old.path);
+    found_ = search.find(report_);
+    refuse_ambiguous(report_, pointers, old.path);
     refuse_keys(report_, pointers, one_by_one, old.path);
     if (one_by_one) places_.emplace(old, found_.reached, plan.defragment, plan.capacity);
     found_.reached = {};

@@ -42,6 +42,7 @@ public:
     /// Throws: Error{type_mismatch | foreign_pointer} as the options say; Error{invalid_argument}: what is live doesn't fit; Error{corrupt}.
     HeapMove(const HeapView& old, const MovePlan& plan, const PointerOptions& pointers);
 
+    const RebaseReport& report() const { return report_; }
     ByteCount extent() const { return places_ ? places_->engine().extent() : old_.engine.extent(); }
     /// `progress`: bytes of the new heap. Throws: as the target; Error{cancelled}, and what `progress` throws.
     void write(PageTarget& target, const std::stop_token& cancel, const Progress& progress = {}) const;

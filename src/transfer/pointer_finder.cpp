@@ -180,8 +180,7 @@ void walk_shapes(const HeapView& heap, const DeclaredTypes& types, RebaseReport&
     }
 }
 
-FoundPointers find_pointers(const HeapView& heap, const PointerOptions& options, RebaseReport& report, bool are_shapes,
-                            const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
+FoundPointers find_by_types(const HeapView& heap, const PointerOptions& options, RebaseReport& report, bool are_shapes, const Progress& progress) {
     FoundPointers found;
     found.places = std::make_unique<PointerPlaces>(heap);
     heap.engine.for_each_block([&](const heap::Block& block) {
@@ -208,6 +207,36 @@ FoundPointers find_pointers(const HeapView& heap, const PointerOptions& options,
     return found;
 }
 
+namespace {
+
+/// What shapes tell counts as declared.
+PointerOptions with_shapes(PointerOptions options, const ShapeTypes& shapes) {
+    if (!options.by_shapes) return options;
+    const bool is_wanted = shapes.are_all() || options.conservative || !options.types.empty();
+    if (is_wanted) options.types = shapes.types();
+    if (shapes.are_all() && options.types.empty()) options.conservative = true;  // nothing has a name, and nothing is known of
+    return options;
+}
+
+}  // namespace
+
+PointerSearch::PointerSearch(const HeapView& heap, const PointerOptions& given)
+    : heap_(heap), given_(given), shapes_(heap.engine, given.types), are_shapes_(given.by_shapes && shapes_.has_any()),
+      options_(with_shapes(given, shapes_)) {}
+
+void PointerSearch::refuse_guessing() const { transfer::refuse_guessing(options_, heap_.path, given_.by_shapes ? shapes_.unknown() : std::string()); }
+
+FoundPointers PointerSearch::find(RebaseReport& report, const Progress& progress) const {
+    const RebaseReport before = report;
+    try {
+        return find_by_types(heap_, options_, report, are_shapes_, progress);
+    } catch (const Error& error) {
+        if (error.code() != errc::type_mismatch || !given_.conservative || !are_shapes_) throw;
+    }
+    report = before;
+    return find_by_types(heap_, given_, report, false, progress);  // a container isn't what its shape says: it is guessed, as was asked for
+}
+
 void refuse_guessing(const PointerOptions& options, const std::filesystem::path& path, std::string_view why) {
     if (!options.types.empty() || options.conservative) return;
     throw Error(errc::type_mismatch, path,
@@ -222,6 +251,15 @@ void refuse_ambiguous(const RebaseReport& report, const PointerOptions& options,
         throw Error(errc::foreign_pointer, path, report.ambiguous.empty() ? Error::no_offset : report.ambiguous[0].offset,
                     std::to_string(report.ambiguous_words) +
                         " words lie in the heap's range of addresses and point to no live block; look at them in a dry run, or allow them");
+}
+
+void refuse_unreached(const RebaseReport& report, const PointerOptions& options, const std::filesystem::path& path) {
+    if (!options.types.empty() || options.conservative || report.unreached_blocks == 0) return;
+    throw Error(
+        errc::type_mismatch, path,
+        joined({std::to_string(report.unreached_blocks),
+                " of its blocks are held by the program alone, and what in them are pointers is not known; name what leads to them, declare the "
+                "types of its objects (PointerOptions::types), or accept guesses (PointerOptions::conservative)"}));
 }
 
 void refuse_keys(const RebaseReport& report, const PointerOptions& options, bool one_by_one, const std::filesystem::path& path) {
@@ -256,7 +294,8 @@ std::uintptr_t within_slot(std::uintptr_t from, const PointerOptions& pointers) 
 }
 
 void check_distance(std::uintptr_t from, std::uintptr_t to, const PointerOptions& pointers, const std::filesystem::path& path) {
-    if (are_guessed(pointers) && (to - from) % heap::slot_bytes != 0)
+    const bool are_told = pointers.by_shapes && !pointers.conservative;  // or the heap is refused
+    if (are_guessed(pointers) && !are_told && (to - from) % heap::slot_bytes != 0)
         throw Error(errc::invalid_argument, path,
                     "where pointers are guessed a heap moves by multiples of 4 GiB, so not from " + hexadecimal(from) + " to " + hexadecimal(to) +
                         "; choose another address, or declare the types of its objects");

@@ -34,19 +34,18 @@ HeapView view_of(const store::HeapFile& file) {
     return {file.engine(), reinterpret_cast<const std::byte*>(ranges.durable), ranges.durable, ranges.durable_bytes, file.path()};
 }
 
-RebaseReport look(store::HeapFile& file, const HeapView& view, std::uintptr_t address, const RebaseOptions& options, bool are_shapes,
-                  FoundPointers& found) {
+RebaseReport look(store::HeapFile& file, const PointerSearch& search, std::uintptr_t address, const RebaseOptions& options, FoundPointers& found) {
     const heap::CoreRanges& ranges = file.ranges();
     check_place(address, ranges.durable_bytes, file.path());
     RebaseReport report;
     report.old_address = ranges.durable;
     report.capacity_bytes = ranges.durable_bytes;
-    report.new_address = address == anywhere
-                             ? store::HeapFile::find_place(file.image().mapped(), ranges.durable_bytes, within_slot(report.old_address, options))
-                             : address;
+    report.new_address = address == anywhere ? store::HeapFile::find_place(file.image().mapped(), ranges.durable_bytes,
+                                                                           within_slot(report.old_address, search.options()))
+                                             : address;
     if (report.new_address != report.old_address) {
-        if (!options.dry_run) refuse_guessing(options, file.path());
-        check_distance(report.old_address, report.new_address, options, file.path());
+        if (!options.dry_run) search.refuse_guessing();
+        check_distance(report.old_address, report.new_address, search.options(), file.path());
         check_free(report.new_address, file);
     }
     // What decides which words are pointers must be what was saved.
@@ -54,17 +53,9 @@ RebaseReport look(store::HeapFile& file, const HeapView& view, std::uintptr_t ad
     file.image().will_read_metadata();
     if (const std::vector<heap::Damage> damages = file.engine().check(1); !damages.empty())
         throw Error(errc::corrupt, file.path(), damages[0].where.value, damages[0].what + "; run 'taiyen verify', restore the heap from a copy");
-    found = find_pointers(view, options, report, are_shapes, options.progress);
+    found = search.find(report, options.progress);
     report.has_history = has_history(file);
     return report;
-}
-
-/// What shapes tell counts as declared.
-RebaseOptions with_shapes(RebaseOptions options, const ShapeTypes& shapes) {
-    const bool is_wanted = options.by_shapes && (shapes.are_all() || options.conservative || !options.types.empty());
-    if (is_wanted) options.types = shapes.types();
-    if (options.by_shapes && shapes.are_all() && options.types.empty()) options.conservative = true;  // nothing has a name, and nothing is known of
-    return options;
 }
 
 void refuse_loss(const RebaseReport& report, const RebaseOptions& options, const std::filesystem::path& path) {
@@ -78,8 +69,8 @@ void refuse_loss(const RebaseReport& report, const RebaseOptions& options, const
 /// Throws: Error{type_mismatch}: neither shapes nor anybody else tells which words are pointers.
 void refuse_unknown(const std::filesystem::path& path, const RebaseOptions& options) {
     const std::shared_ptr<store::HeapFile> file = HeapAccess::open(path, store::OpenMode::read_only, HeapKind::archive, options.files);
-    const ShapeTypes shapes(file->engine(), options.types);
-    if (!options.by_shapes || !shapes.are_all()) refuse_guessing(options, path, options.by_shapes ? shapes.unknown() : std::string());
+    const HeapView view = view_of(*file);
+    PointerSearch(view, options).refuse_guessing();
     file->close();
 }
 
@@ -92,7 +83,7 @@ bool has_history(store::HeapFile& file) {
     return std::any_of(annex, annex + page_bytes, [](std::byte byte) { return byte != std::byte{0}; });
 }
 
-RebaseReport rebase_file(store::HeapFile& file, std::uintptr_t address, const RebaseOptions& given) {
+RebaseReport rebase_file(store::HeapFile& file, std::uintptr_t address, const RebaseOptions& options) {
     if (file.links() == heap::Links::distances) {
         // Nothing in it knows where it lies, so there is nothing to look for, and nothing to write.
         RebaseReport report;
@@ -102,18 +93,9 @@ RebaseReport rebase_file(store::HeapFile& file, std::uintptr_t address, const Re
         return report;
     }
     const HeapView view = view_of(file);
-    const ShapeTypes shapes(file.engine(), given.types);
-    const RebaseOptions options = with_shapes(given, shapes);
-    const bool are_shapes = options.by_shapes && shapes.has_any();
+    const PointerSearch search(view, options);
     FoundPointers found;
-    RebaseReport report = [&] {
-        try {
-            return look(file, view, address, options, are_shapes, found);
-        } catch (const Error& error) {
-            if (error.code() != errc::type_mismatch || !given.conservative || !are_shapes) throw;
-            return look(file, view, address, given, false, found);  // a container isn't what its shape says: it is guessed, as was asked for
-        }
-    }();
+    RebaseReport report = look(file, search, address, options, found);
     if (report.new_address == report.old_address) return report;
     refuse_ambiguous(report, options, file.path());
     if (options.dry_run) return report;

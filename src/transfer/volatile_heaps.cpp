@@ -66,20 +66,19 @@ public:
             return settle(draft);
         }
         std::optional<MemoryPages> image;
-        if (options_.pointers.types.empty()) {
-            image.emplace(moved_image(draft.data(), {}));
+        PointerOptions pointers = options_.pointers;
+        if (const vm::Reservation home = reserve_view(shape_, pointers); home.address() != shape_.base) {
+            image.emplace(moved_image(draft.data(), pointers, {}));
         } else {
-            // Whoever walks by types goes by the pointers as they are.
-            const vm::Reservation home(shape_.base, shape_.extent);
             vm::map_anonymous(home.data(), shape_.extent);
             draft.move_to(home.data());
-            image.emplace(moved_image(home.data(), {}));
+            image.emplace(moved_image(home.data(), pointers, {}));
         }
         return settle(*image);
     }
     /// Out of a heap that goes on.
     VolatileHeap make(const HeapView& view) {
-        MemoryPages image = moved_image(view, options_.progress);
+        MemoryPages image = moved_image(view, options_.pointers, options_.progress, true);
         if (plan_.in_one_go) note_one_go();
         return settle(image);
     }
@@ -110,14 +109,15 @@ private:
         report_.position_independent = shape_.position_independent;
         report_.capacity_bytes = shape_.capacity;
     }
-    MemoryPages moved_image(const std::byte* bytes, const Progress& progress) {
+    MemoryPages moved_image(const std::byte* bytes, const PointerOptions& pointers, const Progress& progress) {
         MadeSpan host;
         const heap::Engine engine(const_cast<std::byte*>(bytes), shape_.capacity, host, nullptr, true);
         prove(engine, shape_);
-        return moved_image({engine, bytes, shape_.base, shape_.capacity, shape_.name}, progress);
+        return moved_image({engine, bytes, shape_.base, shape_.capacity, shape_.name}, pointers, progress);
     }
-    MemoryPages moved_image(const HeapView& view, const Progress& progress) {
-        HeapMove move(view, plan_, options_.pointers);
+    MemoryPages moved_image(const HeapView& view, const PointerOptions& pointers, const Progress& progress, bool goes_on = false) {
+        HeapMove move(view, plan_, pointers);
+        if (goes_on) refuse_unreached(move.report(), pointers, view.path);
         MemoryPages image(move.extent());
         move.write(image, options_.cancel, progress);
         report_ = move.take_report();

@@ -6,6 +6,7 @@
 
 #include <taiyen/base/error.hpp>
 
+#include "base/sentence.hpp"
 #include "base/text.hpp"
 #include "change/audit_shadow.hpp"
 #include "change/recorder.hpp"
@@ -78,7 +79,14 @@ private:
 }  // namespace
 
 void view_at_step(store::HeapFile& file, std::uint64_t step, StepSide side) {
-    file.change_view([&](std::byte*) { ViewSteps(file).go_to(step, side); });
+    try {
+        file.change_view([&](std::byte*) { ViewSteps(file).go_to(step, side); });
+    } catch (const Error& error) {
+        if (!error.path().empty()) throw;
+        throw Error(static_cast<errc>(error.code().value()), file.path(), sentence_of(error));
+    } catch (const HeapFull& full) {
+        throw Error(errc::out_of_address_space, file.path(), full.what());
+    }
 }
 
 }  // namespace taiyen::undo

@@ -28,6 +28,7 @@
 #include <taiyen/stl/shape_of.hpp>
 #include <taiyen/store/archive_heap.hpp>
 
+#include "inspect/type_walk.hpp"
 #include "inspect/view_memory.hpp"
 #include "io/disks/simulated_storage.hpp"
 #include "migrate/links.hpp"
@@ -118,7 +119,25 @@ public:
         look(to, shape);
         compare(to, shape);
         hold(to, shape);
+        count(to, shape);
         return to.str();
+    }
+
+    /// How many values there are of each type, and which blocks they hold: none twice.
+    void count(std::ostream& to, const std::shared_ptr<const Shape>& shape) const {
+        try {
+            std::uint64_t blocks = 0;
+            inspect::TypeWalk walk(*file_, [&](const heap::Block&, std::uint32_t) { ++blocks; }, {});
+            walk.run({StoredObject{"all", {}, {}, object_, shape->nodes.front().bytes, 1, shape}});
+            for (const TypeUse& use : walk.uses()) {
+                to << use.type << use.values << use.block_bytes;
+                blocks -= use.blocks;
+            }
+            TAIYEN_CHECK(blocks == 0);
+        } catch (const Error& error) {
+            TAIYEN_CHECK(error.code() == errc::corrupt || error.code() == errc::type_mismatch);
+            to << error.what();
+        }
     }
 
     /// With itself, which differs by nothing, and along patterns.

@@ -2,14 +2,19 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <array>
+#include <cstring>
 #include <map>
+#include <memory>
 #include <random>
 #include <sstream>
 
 #include <taiyen/taiyen.hpp>
 
+#include "inspect/type_walk.hpp"
 #include "scratch_directory.hpp"
 #include "seed.hpp"
+#include "store/heap_access.hpp"
 
 namespace type_histogram_test {
 using namespace taiyen;
@@ -166,6 +171,65 @@ BOOST_AUTO_TEST_CASE(every_kind_of_container_holds_its_blocks) {
     BOOST_TEST(types.at("string").blocks == 1U);
     BOOST_TEST(types.at("forward_list<int32_t>").blocks == 5001U);
     BOOST_TEST(types.at("unordered_set<int32_t>").blocks == 5002U);
+}
+
+BOOST_AUTO_TEST_CASE(pointers_to_what_has_a_name_add_nothing_whichever_comes_first) {
+    for (const char* name : {"a", "z"}) {
+        const ScratchDirectory directory;
+        ArchiveHeap heap(create_only, directory / "a.tyn", small());
+        auto& drawing = heap.construct<Drawing>("m");
+        Part& part = heap.construct<Part>(name);
+        part.name = "a name that is longer than what lies in place";
+        drawing.loose = &part;
+        const auto types = by_type(type_histogram(heap));
+        BOOST_TEST(types.at("Part").values == 1U);
+        BOOST_TEST(types.at("Part").blocks == 1U);
+        BOOST_TEST(types.at("string").values == 1U);
+        BOOST_TEST(types.at("string").blocks == 1U);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(keys_that_trees_repeat_are_no_values) {
+    const ScratchDirectory directory;
+    ArchiveHeap heap(create_only, directory / "a.tyn", small());
+    auto& tree = heap.construct<taiyen::btree_set<taiyen::string>>("tree");
+    for (int i = 0; i < 3000; ++i) tree.insert(("a key that is longer than what lies in place " + std::to_string(i)).c_str());
+    const TypeHistogram histogram = type_histogram(heap);
+    const auto types = by_type(histogram);
+    BOOST_TEST(types.at("string").values == 3000U);
+    BOOST_TEST(types.at("string").blocks >= 3000U);  // those of copies, too
+    BOOST_TEST(histogram.other_blocks == 0U);
+    BOOST_TEST(bytes_of(histogram) == heap.stats().live_bytes);
+}
+
+BOOST_AUTO_TEST_CASE(a_pointer_to_what_was_freed_spoils_nothing) {
+    const ScratchDirectory directory;
+    ArchiveHeap heap(create_only, directory / "a.tyn", small());
+    auto& drawing = heap.construct<Drawing>("drawing");
+    drawing.loose = heap.make<Part>();
+    auto* const gone = drawing.loose;
+    std::destroy_at(gone);
+    heap.deallocate(gone);
+    std::memset(heap.allocate(sizeof(Part)), 0xee, sizeof(Part));  // most likely where it lay
+    drawing.parts[1].name = "a name that is longer than what lies in place";
+    const auto types = by_type(type_histogram(heap));
+    BOOST_TEST(types.at("map<int32_t, Part>").blocks == 1U);
+    BOOST_TEST(types.at("string").blocks == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(an_array_that_has_a_name_is_an_array) {
+    const ScratchDirectory directory;
+    ArchiveHeap heap(create_only, directory / "a.tyn", small());
+    heap.construct<Place>("one");
+    // As a directory may say that somebody else wrote.
+    StoredObject object = stored_objects(heap).front();
+    object.count = 3;
+    object.bytes *= 3;
+    inspect::TypeWalk walk(HeapAccess::file(heap), nullptr, {});
+    walk.run({object, object});
+    std::uint64_t floats = 0;
+    for (const TypeUse& use : walk.uses()) floats += use.type == "float" ? use.values : 0;
+    BOOST_TEST(floats == 12U);
 }
 
 BOOST_AUTO_TEST_CASE(what_is_opaque_and_what_it_may_hold_is_said) {

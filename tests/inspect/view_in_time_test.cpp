@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <random>
 #include <sstream>
@@ -247,6 +248,82 @@ BOOST_AUTO_TEST_CASE(what_only_the_program_can_take_back_is_refused) {
     }
     BOOST_TEST((of_step(file, 3) == Changes{{"numbers[7]", {"19992", "9"}}}));
     BOOST_TEST(taiyen::test::throws(errc::mismatch, [&] { of_step(file, 2); }));
+}
+
+BOOST_AUTO_TEST_CASE(what_no_step_knows_is_a_conflict) {
+    const ScratchDirectory directory;
+    const auto file = directory / "s.tyn";
+    {
+        PersistentOptions options = small();
+        options.capture = Capture::declared;
+        SnapshotHeap heap(create_only, file, options);
+        int& number = heap.construct<int>("number", 1);
+        heap.attach_undo();
+        UndoScope scope(heap, "two");
+        scope.touch(&number, sizeof number);
+        number = 2;
+        scope.commit();
+        number = 77;  // and told nobody, but in a page that is saved
+        heap.snapshot();
+    }
+    BOOST_TEST(taiyen::test::throws(errc::history_conflict, [&] { of_step(file, 1); }));
+}
+
+BOOST_AUTO_TEST_CASE(a_page_that_rotted_comes_from_the_second_copy) {
+    for (const Verify verify : {Verify::automatic, Verify::at_first_touch}) {
+        const ScratchDirectory directory;
+        PersistentOptions options = small();
+        options.data_file = directory / "apart";
+        Model before;
+        Model behind;
+        {
+            SnapshotHeap heap(create_only, directory / "s.tyn", options);
+            begin(heap);
+            heap.find<Numbers>("numbers")->resize(4096, 1);
+            heap.attach_undo();
+            before = model_of(heap);
+            UndoScope scope(heap, "all");
+            for (std::int64_t& number : *heap.find<Numbers>("numbers")) number = 2;
+            scope.commit();
+            behind = model_of(heap);
+            heap.snapshot();
+            heap.close();
+        }
+        // Whichever file is read: a number of the second page of numbers becomes another one.
+        std::string bytes = taiyen::test::file_bytes(directory / "s.tyn");
+        std::string run(9000, '\0');
+        for (std::size_t at = 0; at < run.size(); at += 8) run[at] = 2;
+        const std::size_t found = bytes.find(run);
+        BOOST_TEST_REQUIRE(found != std::string::npos);
+        bytes[found + 8000] = 3;
+        std::ofstream(directory / "s.tyn", std::ios::binary) << bytes;
+        options.verify = verify;
+        const Changes changes = told([&](const auto& take) { return for_each_difference_of_step(directory / "s.tyn", 1, take, options); });
+        BOOST_TEST((changes == between(before, behind)));
+        BOOST_TEST(changes.size() == 4096U);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_save_that_lies_in_the_journal_counts) {
+    std::mt19937_64 random(taiyen::test::seed_of_run());
+    const ScratchDirectory directory;
+    std::vector<Model> models;
+    {
+        SnapshotHeap heap(create_only, directory / "live.tyn", small());
+        begin(heap);
+        heap.attach_undo();
+        models.push_back(model_of(heap));
+        for (int i = 0; i < 6; ++i) {
+            UndoScope scope(heap, "a step");
+            edit(heap, random);
+            heap.find<Numbers>("numbers")->push_back(i);
+            scope.commit();
+            models.push_back(model_of(heap));
+            heap.snapshot();
+        }
+        copy_as_crashed(directory / "live.tyn", directory / "s.tyn");
+    }
+    for (std::size_t i = 1; i != models.size(); ++i) BOOST_TEST((of_step(directory / "s.tyn", i) == between(models[i - 1], models[i])), "step " << i);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

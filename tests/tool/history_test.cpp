@@ -104,6 +104,31 @@ BOOST_AUTO_TEST_CASE(steps_that_only_the_transaction_log_holds_are_listed_too) {
     check_edited(dir, "crashed.tyn");
 }
 
+BOOST_AUTO_TEST_CASE(what_a_step_changed_is_told_as_far_as_the_history_can_be_followed) {
+    const ScratchDirectory dir;
+    {
+        taiyen::PersistentOptions options = small();
+        options.capture = taiyen::Capture::declared;
+        SnapshotHeap heap(taiyen::create_only, dir / "s.tyn", options);
+        int& number = heap.construct<int>("number", 1);
+        heap.attach_undo();
+        for (int i = 0; i < 2; ++i) {
+            taiyen::UndoScope scope(heap, "a step");
+            scope.touch(&number, sizeof number);
+            ++number;
+            scope.commit();
+        }
+        number = 77;  // and told nobody, but in a page that is saved
+        heap.snapshot();
+    }
+    const Ran text = run_tool(dir, "history --fields 0 s.tyn");
+    BOOST_TEST(text.exit == 0, text.err);
+    BOOST_TEST(text.out.find("step 1, a step\nnot known: s.tyn: ") != std::string::npos, text.out);
+    const auto json = run_tool(dir, "history --json --fields 0 s.tyn").json();
+    BOOST_TEST(json.get_child("steps").back().second.get<std::string>("why_not").find("something was changed that no step knows") !=
+               std::string::npos);
+}
+
 BOOST_AUTO_TEST_CASE(a_heap_without_a_history_in_its_files_is_said_to_have_none) {
     const ScratchDirectory dir;
     make_drawing(dir / "a.tyn");

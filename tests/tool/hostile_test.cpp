@@ -11,8 +11,23 @@
 namespace {
 using namespace tool_test;
 
-const std::vector<std::string> looking{
-    "info", "ls", "show", "stats", "verify", "leaks", "map", "log", "history", "diff sound.tyn", "diff --fields 0 sound.tyn", "sparsify --dry-run"};
+const std::vector<std::string> looking{"info",
+                                       "ls",
+                                       "show",
+                                       "show --types",
+                                       "stats",
+                                       "verify",
+                                       "leaks",
+                                       "map",
+                                       "map --colour type",
+                                       "log",
+                                       "log --fields 0",
+                                       "history",
+                                       "history --fields 0",
+                                       "diff sound.tyn",
+                                       "diff --fields 0 sound.tyn",
+                                       "migrate --dry-run sound.tyn",
+                                       "sparsify --dry-run"};
 
 void require_refused(const ScratchDirectory& dir, const std::string& command, const std::string& file) {
     const auto before = contents(dir);

@@ -106,7 +106,13 @@ BOOST_AUTO_TEST_CASE(ambiguous_words_are_listed_and_refused_where_that_is_asked_
 BOOST_AUTO_TEST_CASE(nothing_moves_by_guesses_that_nobody_has_asked_for_and_what_they_are_is_listed) {
     const ScratchDirectory dir;
     make_drawing<ArchiveHeap>(dir / "a.tyn");
-    BOOST_TEST(run_tool(dir, "compress a.tyn").exit == 0);
+    BOOST_TEST(run_tool(dir, "compress a.tyn told.tyz").exit == 0);
+    for (const char* words : {"expand told.tyz told.tyn --address auto", "convert told.tyn moved.tyn --address auto"}) {
+        const Ran told = run_tool(dir, words);
+        BOOST_TEST(told.exit == 0, told.err);
+        BOOST_TEST(told.out.find("guess") == std::string::npos, told.out);
+    }
+    BOOST_TEST(run_tool(dir, "diff --fields 0 told.tyn moved.tyn").out.find("no field that is known differs") != std::string::npos);
     {
         ArchiveHeap heap(taiyen::open_only, dir / "a.tyn");
         auto& words = heap.construct<Untold>("numbers");
@@ -114,6 +120,7 @@ BOOST_AUTO_TEST_CASE(nothing_moves_by_guesses_that_nobody_has_asked_for_and_what
         heap.snapshot();
         heap.close();
     }
+    BOOST_TEST(run_tool(dir, "compress a.tyn").exit == 0);
     const auto before = contents(dir);
     BOOST_TEST(run_tool(dir, "rebase a.tyn --address auto").err.find("Untold is opaque") != std::string::npos);
     for (const std::string words : {"rebase a.tyn --address auto", "convert a.tyn b.tyn --address auto", "expand a.tyz b.tyn --address auto"}) {

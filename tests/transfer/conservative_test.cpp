@@ -183,6 +183,7 @@ BOOST_AUTO_TEST_CASE(nobody_asked_for_are_refused_and_nothing_is_touched) {
     BOOST_CHECK(refusal(untold()) == errc::type_mismatch);
     ConvertOptions options;
     options.address = anywhere;
+    options.pointers.by_shapes = false;
     BOOST_CHECK_EXCEPTION(convert(path, directory / "other.tyn", options), Error, [](const Error& error) {
         const std::string_view what = error.what();
         return error.code() == errc::type_mismatch && what.find("PointerOptions::types") != what.npos && what.find("--conservative") != what.npos;

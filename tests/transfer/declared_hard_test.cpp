@@ -498,7 +498,7 @@ BOOST_AUTO_TEST_CASE(words_that_are_not_what_their_type_says_end_the_walk_with_a
         std::memcpy(memory.data() + place, &put, sizeof put);
         RebaseReport report;
         try {
-            find_pointers(view, options, report);
+            find_by_types(view, options, report, false);
             ++outcomes["walked"];
         } catch (const Error& error) {
             const std::string text = error.what();

@@ -33,16 +33,26 @@ struct MovedFixture {
     }
 };
 
+/// What tells which words are pointers.
+enum class Told { guessed, by_shapes, declared };
+
+void set(PointerOptions& pointers, Told told) {
+    pointers.by_shapes = told == Told::by_shapes;
+    pointers.conservative = told == Told::guessed;
+    if (told == Told::declared) pointers.types.add<Stored>();
+}
+
 BOOST_FIXTURE_TEST_SUITE(moved_heaps, MovedFixture)
 
 BOOST_AUTO_TEST_CASE(of_every_kind_into_every_kind_are_as_their_model_wherever_they_lie) {
     unsigned turn = 0;
-    for (const bool declared : {false, true}) {
+    for (const Told told : {Told::guessed, Told::by_shapes, Told::declared}) {
         for (const Defragment order : {Defragment::no, Defragment::by_address, Defragment::by_reachability}) {
-            if (order != Defragment::no && !declared) continue;  // refused
+            if (order != Defragment::no && told == Told::guessed) continue;  // refused
             for (const HeapKind from : {HeapKind::archive, HeapKind::snapshot, HeapKind::transactional}) {
                 const auto to = static_cast<HeapKind>(1 + (static_cast<unsigned>(from) + turn++) % 3);
-                BOOST_TEST_CONTEXT(name_of(from) << " into " << name_of(to) << (declared ? ", declared, " : ", ") << static_cast<int>(order)) {
+                BOOST_TEST_CONTEXT(name_of(from) << " into " << name_of(to) << ", told " << static_cast<int>(told) << ", order "
+                                                 << static_cast<int>(order)) {
                     std::filesystem::remove_all(directory.path());
                     std::filesystem::create_directories(directory.path());
                     model = {};
@@ -52,8 +62,7 @@ BOOST_AUTO_TEST_CASE(of_every_kind_into_every_kind_are_as_their_model_wherever_t
                     options.log_capacity = 1U << 20U;
                     options.defragment = order;
                     options.capacity = turn % 2 == 0 ? 0 : std::size_t{128} << 20U;
-                    if (declared) options.pointers.types.add<Stored>();
-                    options.pointers.conservative = !declared;
+                    set(options.pointers, told);
                     const std::filesystem::path path = directory / "to.tyn";
                     const std::uintptr_t old = read_parameters(directory / "from.tyn").address;
                     options.address = turn % 3 == 0 ? anywhere : another(old);
@@ -61,7 +70,7 @@ BOOST_AUTO_TEST_CASE(of_every_kind_into_every_kind_are_as_their_model_wherever_t
                     BOOST_TEST(said.address == old);
                     BOOST_TEST(said.move.old_address == old);
                     BOOST_TEST(said.move.new_address != old);
-                    BOOST_TEST(said.move.by_declared_types == declared);
+                    BOOST_TEST(said.move.by_declared_types == (told != Told::guessed));
                     BOOST_TEST(said.move.pointers > 100U);
                     BOOST_TEST(said.move.unreached_blocks == 0U);
                     BOOST_TEST(said.move.blocks.ranges().empty() == (order == Defragment::no));
@@ -94,13 +103,12 @@ BOOST_AUTO_TEST_CASE(tell_where_everything_lies) {
     }
     BOOST_TEST_REQUIRE(!names.empty());
     for (const Defragment order : {Defragment::no, Defragment::by_reachability}) {
-        for (const bool declared : {false, true}) {
-            if (order != Defragment::no && !declared) continue;  // refused
+        for (const Told told : {Told::guessed, Told::by_shapes, Told::declared}) {
+            if (order != Defragment::no && told == Told::guessed) continue;  // refused
             ExpandOptions options;
             options.address = anywhere;
             options.defragment = order;
-            if (declared) options.pointers.types.add<Stored>();
-            options.pointers.conservative = !declared;
+            set(options.pointers, told);
             const std::filesystem::path path = directory / "to.tyn";
             const Relocation moved = expand(std::span(stream), path, options).move.relocation();
             std::vector<const taiyen::string*> now = names;
@@ -190,6 +198,14 @@ BOOST_AUTO_TEST_CASE(are_refused_with_nothing_left_where_options_forbid_it) {
     };
     ExpandOptions options;
     options.address = anywhere;
+    BOOST_CHECK(refusal(options) == errc{});  // shapes tell
+    options.defragment = Defragment::by_address;
+    BOOST_CHECK(refusal(options) == errc::type_mismatch);  // the set would be in another order
+    options.pointers.accept_hashed_by_address = true;
+    BOOST_CHECK(refusal(options) == errc{});
+    options = {};
+    options.address = anywhere;
+    options.pointers.by_shapes = false;
     BOOST_CHECK(refusal(options) == errc::type_mismatch);  // to be guessed
     options.pointers.conservative = true;
     BOOST_CHECK(refusal(options) == errc{});

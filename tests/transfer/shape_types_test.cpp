@@ -195,7 +195,7 @@ Places places_by(const ArchiveHeap& heap, const DeclaredTypes& types, std::uint6
     options.types = types;
     RebaseReport report;
     report.old_address = report.new_address = view.base;
-    const transfer::FoundPointers found = transfer::find_pointers(view, options, report, true);
+    const transfer::FoundPointers found = transfer::find_by_types(view, options, report, true);
     Places places;
     found.places->visit(0, view.engine.extent(), [&](std::uint64_t place, std::uint64_t, bool is_end) { places.emplace_back(place, is_end); });
     unreached = report.unreached_blocks;

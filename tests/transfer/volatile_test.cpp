@@ -232,12 +232,20 @@ BOOST_AUTO_TEST_CASE(are_made_of_files_without_a_stream) {
         expect_moved(made.move, lie, read_parameters(from_path).address);
         check_volatile(made.heap, false);
     }
-    // Without declared types pointers are found by their values.
+    // By shapes, and without any of these by their values.
     begin();
     make_file<SnapshotHeap>();
     VolatileConvertOptions options;
     options.address = anywhere;
     options.heap.tell_memory_tools = false;
+    {
+        ExpandedVolatile made = convert_to_volatile(from_path, options);
+        BOOST_TEST(made.move.by_declared_types);
+        check_volatile(made.heap, false);
+    }
+    begin();
+    make_file<SnapshotHeap>();
+    options.pointers.by_shapes = false;
     BOOST_CHECK_EXCEPTION(convert_to_volatile(from_path, options), Error, has_code(errc::type_mismatch));
     options.pointers.conservative = true;
     ExpandedVolatile made = convert_to_volatile(from_path, options);
@@ -361,7 +369,12 @@ BOOST_AUTO_TEST_CASE(take_along_what_only_the_program_refers_to) {
     auto* first = heap.make<taiyen::string>("a text that is too long to lie within its object, by far");
     const int* const before = number;
     VolatileExpandOptions options = into_plain_heap();
-    BOOST_CHECK_EXCEPTION(convert_to_volatile(heap, options), Error, has_code(errc::type_mismatch));  // elsewhere, and to be guessed
+    // Elsewhere, and nothing tells where the pointers of blocks are that no name leads to.
+    BOOST_CHECK_EXCEPTION(convert_to_volatile(heap, options), Error, has_code(errc::type_mismatch));
+    ExpandOptions to_file;
+    to_file.address = anywhere;
+    BOOST_CHECK_EXCEPTION(convert(heap, to_path, to_file), Error, has_code(errc::type_mismatch));
+    BOOST_TEST(!std::filesystem::exists(to_path));
     options.address = anywhere;
     options.pointers.conservative = true;
     ExpandedVolatile made = convert_to_volatile(heap, options);
@@ -483,6 +496,8 @@ BOOST_AUTO_TEST_CASE(are_refused_with_nothing_left_where_they_can_not_be_had) {
         VolatileExpandOptions laid = into_plain_heap();
         laid.address = anywhere;
         laid.defragment = Defragment::by_address;
+        BOOST_CHECK_EXCEPTION(expand_volatile(std::span(stream), laid), Error, has_code(errc::address_in_use));  // where shapes tell its pointers
+        laid.pointers.by_shapes = false;
         BOOST_CHECK_EXCEPTION(expand_volatile(std::span(stream), laid), Error, has_code(errc::type_mismatch));
         laid.pointers.types.add<int>();
         BOOST_CHECK_EXCEPTION(convert_to_volatile(heap, laid), Error, has_code(errc::type_mismatch));

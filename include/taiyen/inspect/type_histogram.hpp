@@ -18,8 +18,9 @@ class ArchiveHeap;
 
 /// What there is of one type.
 struct TypeUse {
-    std::string type;               ///< as a person writes it: "map<string, Part>"
-    std::uint64_t values = 0;       ///< wherever they lie: objects, fields, elements, behind pointers. Characters of texts don't count
+    std::string type;  ///< as a person writes it: "map<string, Part>"
+    std::uint64_t values =
+        0;  ///< wherever they lie: objects, fields, elements, behind pointers. No characters of texts, bits of `vector<bool>` and keys that B-trees repeat
     std::uint64_t value_bytes = 0;  ///< that these take in place, so a structure's count for its fields' types, too
     std::uint64_t blocks =
         0;  ///< of the heap: a container's own; of other types those that begin with a named object, or with what a pointer leads to
@@ -35,8 +36,8 @@ struct TypeHistogram {
     std::vector<std::string> opaque;
 };
 
-/// Follows pointers as their types tell: of an array behind one, the first object counts. `progress` may be empty. Durability: none, it only reads.
-/// Throws: Error{closed | corrupt}. Complexity: reads twice what lies in objects, and memory of a few bytes a block.
+/// Follows pointers as their types tell, to the beginnings of blocks: of an array behind one, the first object counts; what can't be such an object, as behind a pointer to what was freed, is told as opaque. `progress` may be empty. Durability: none, it only reads.
+/// Throws: Error{closed | corrupt}. Complexity: reads twice what lies in objects, and memory of a few bits a block.
 TAIYEN_EXPORT TypeHistogram type_histogram(const ArchiveHeap& heap, const Progress& progress = {});
 
 }  // namespace taiyen
