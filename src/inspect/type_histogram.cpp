@@ -65,22 +65,36 @@ void TypeWalk::walk(Pass pass) {
         if (counts()) count_block(whole, whole.offset());
     }
     for (const ViewValue& whole : wholes_) look_at(whole, 0);
-    while (!waiting_.empty()) look_at_targets(waiting_.extract(waiting_.begin()).mapped());
-    if (progress_) progress_(pass == Pass::containers ? of_ / 2 : of_, of_);
+    look_at_waiting();
+    done_ = pass == Pass::containers ? of_ / 2 : of_;
+    if (progress_) progress_(done_, of_);
 }
 
-void TypeWalk::look_at_targets(const Targets& targets) {
-    for (const std::int64_t id : targets.places) {
+void TypeWalk::look_at_waiting() {
+    for (bool is_more = true; is_more;) {
+        is_more = false;
+        for (std::size_t i = 0; i != waiting_.size(); ++i) {
+            BlockSet places;
+            places.swap(waiting_[i].places);
+            const ViewValue one = waiting_[i].one;
+            look_at_targets(one, places);
+            is_more |= !places.empty();
+        }
+    }
+}
+
+void TypeWalk::look_at_targets(const ViewValue& one, const BlockSet& places) {
+    for (const std::int64_t id : places) {
         const std::uint64_t place = block_of(id).value;
         if (of_containers_.contains(id)) continue;
         try {
-            const ViewValue target = ViewAccess::inner(targets.one, ViewAccess::number(targets.one), place);
+            const ViewValue target = ViewAccess::inner(one, ViewAccess::number(one), place);
             if (counts()) count_block(target, place);
             look_at(target, 0);
         } catch (const Error& error) {
             if (error.code() != errc::corrupt) throw;
             is_copy_ = false;
-            opaque_.insert(targets.one.type());
+            opaque_.insert(one.type());
         }
     }
 }
@@ -109,8 +123,7 @@ void TypeWalk::look_within(const ViewValue& value, unsigned depth) {
         budget_->take_search(value, depth);
         const auto take = [&](std::uint64_t block) {
             if (pass_ == Pass::counts) return count_block(value, block);
-            of_containers_.insert(id_of({block}));
-            tell();
+            if (of_containers_.insert(id_of({block}))) tell();
         };
         const auto take_copy = [&](const ViewValue& copy) {
             const bool was_copy = std::exchange(is_copy_, true);
@@ -136,13 +149,16 @@ void TypeWalk::follow(const ViewValue& pointer) {
     const std::uint32_t target = node.parts.front().node;
     const std::uint64_t bytes = memory.shape->nodes[target].bytes;
     if (!place || !memory.holds(*place, bytes)) return;
-    if (bytes == 0) opaque_.insert(memory.shape->type(target));
-    if (bytes == 0) return;
+    if (bytes == 0) {
+        opaque_.insert(memory.shape->type(target));
+        return;
+    }
     const void* const block = reinterpret_cast<const void*>(file_.ranges().durable + *place);
     if (!file_.engine().is_block(block) || file_.engine().usable_size(block) < bytes) return;
     if (!seen_.insert(id_of({*place}))) return;
-    const auto [waiting, is_new] = waiting_.try_emplace({memory.shape.get(), target}, Targets{ViewAccess::inner(pointer, target, *place), {}});
-    waiting->second.places.insert(id_of({*place}));
+    const auto [waiting, is_new] = waiting_of_.try_emplace({memory.shape.get(), target}, waiting_.size());
+    if (is_new) waiting_.push_back({ViewAccess::inner(pointer, target, *place), {}});
+    waiting_[waiting->second].places.insert(id_of({*place}));
 }
 
 void TypeWalk::count_plain(const Shape& shape, std::uint32_t node, std::uint64_t values) {

@@ -52,7 +52,8 @@ private:
     void look_at(const ViewValue& value, unsigned depth);
     void look_within(const ViewValue& value, unsigned depth);
     void follow(const ViewValue& pointer);
-    void look_at_targets(const Targets& targets);
+    void look_at_waiting();
+    void look_at_targets(const ViewValue& one, const BlockSet& places);
     bool is_plain(const ViewValue& value);
     bool counts() const { return pass_ == Pass::counts && !is_copy_; }
     void count_plain(const Shape& shape, std::uint32_t node, std::uint64_t values);
@@ -72,7 +73,8 @@ private:
     bool is_copy_ = false;           ///< of a key, in an inner node of a B-tree: its blocks count, and it is no value
     std::vector<ViewValue> wholes_;  ///< the named objects; all else goes by the addresses of their shapes
     std::optional<ViewBudget> budget_;
-    std::map<std::pair<const Shape*, std::uint32_t>, Targets> waiting_;
+    std::vector<Targets> waiting_;  ///< by type, in the order in which they were met
+    std::map<std::pair<const Shape*, std::uint32_t>, std::size_t> waiting_of_;
     BlockSet of_containers_;
     BlockSet seen_;  ///< blocks that named objects begin with, or a pointer of this pass leads to
     BlockSet counted_;

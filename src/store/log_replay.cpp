@@ -13,10 +13,14 @@ public:
     CutReplay(std::unique_ptr<LogReplay> replay, Serial upto) : replay_(std::move(replay)), upto_(upto) {}
 
     void check(const log::Record& group) override {
-        if (!is_done()) replay_->check(is_whole(group) ? group : cut(group));
+        if (is_done()) return;
+        if (is_whole(group)) return replay_->check(group);
+        replay_->check(cut(group));
     }
     void apply(const log::Record& group, HeapFile& heap) override {
-        if (!is_done()) replay_->apply(is_whole(group) ? group : cut(group), heap);
+        if (is_done()) return;
+        if (is_whole(group)) return replay_->apply(group, heap);
+        replay_->apply(cut(group), heap);
     }
     Serial last() const override { return replay_->last(); }
     std::uint64_t transactions() const override { return replay_->transactions(); }

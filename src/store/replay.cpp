@@ -74,7 +74,12 @@ void HeapFile::change_view(const std::function<void(std::byte*)>& change) {
     TAIYEN_CHECK(condition_.is_read_only());
     vm::protect(image_.begin(), image_.mapped(), true);
     files_.set_replaying(true);  // what is restored from the second copy meanwhile stays writable
-    change(image_.begin());
+    try {
+        change(image_.begin());
+    } catch (...) {
+        files_.set_replaying(false);
+        throw;
+    }
     files_.set_replaying(false);
     make_engine();  // what it knew is from before
     if (engine_->extent() > image_.mapped())

@@ -94,7 +94,7 @@ Command expand_command() {
             {{"kind", "KIND", "archive, snapshot or transactional; by default what it was"},
              {"capacity", "BYTES", "another one than it had, such as 4M; a power of two if that was one"},
              {"address", "ADDRESS", "where it lies, a multiple of 2 GiB such as 0x2300_0000_0000; auto: a free place is chosen"},
-             {"conservative", "", "guess which words are pointers, by their values; each that nothing proves is listed"},
+             {"conservative", "", "where shapes don't tell which words are pointers, guess it by their values; each that nothing proves is listed"},
              {"list", "N", "how many guessed words are listed, in JSON, too (20)"},
              {"refuse-ambiguous", "", "fail if there is an ambiguous word"},
              {"accept-hashed-by-address", "", "move a heap whose containers hash pointers; their elements must be inserted again"},

@@ -62,6 +62,7 @@ Fields fields_if_known(std::uint64_t listed_max, const Compare& compare) {
         if (!is_of_this_one(error)) throw;
         Fields fields;
         fields.why_not = error.what();
+        fields.is_damaged = error.code() == errc::corrupt;
         return fields;
     }
 }

@@ -23,6 +23,7 @@ struct Fields {
     std::vector<Field> listed;
     std::uint64_t more = 0;
     std::vector<std::string> unknown;  ///< objects of which it isn't known
+    bool is_damaged = false;           ///< that is why
     std::string why_not;               ///< a sentence: what it was before or behind can't be had
 };
 

@@ -129,7 +129,7 @@ Exit run_history(const Given& given) {
         print(json_of(given, report, changes));
     else
         print_text(report, listed, changes);
-    return report.ok() ? Exit::ok : Exit::found;
+    return report.ok() && std::ranges::none_of(changes, &Fields::is_damaged) ? Exit::ok : Exit::found;
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include <taiyen/inspect/log_report.hpp>
 
+#include <algorithm>
 #include <charconv>
 
 #include "base/json.hpp"
@@ -236,7 +237,7 @@ Exit run_log(const Given& given) {
         print(json_of(given, report, options.ranges, changes));
     else
         print_text(given, report, options, changes);
-    return report.ending == LogEnding::damaged ? Exit::found : Exit::ok;
+    return report.ending == LogEnding::damaged || std::ranges::any_of(changes, &Fields::is_damaged) ? Exit::found : Exit::ok;
 }
 
 }  // namespace

@@ -57,6 +57,10 @@ Change change_of(const std::string& name, const StoredObject* before, const Stor
             change.what.push_back(found.text);
             change.fate = found.is_certain || change.fate == Fate::changed ? Fate::changed : Fate::perhaps;
         }
+        if (change.what.empty() && before->type != after->type) {  // as another comparison, of which shapes don't tell
+            change.what.push_back("was " + before->type + ", is " + after->type);
+            change.fate = Fate::changed;
+        }
         if (before->count != after->count) {
             change.what.push_back(counted(before->count, "object") + " before, " + counted(after->count, "object") + " now");
             change.fate = Fate::changed;

@@ -87,6 +87,7 @@ void print_made(const Given& given, const std::string& target, const ExpandOptio
             .member("new_address", std::uint64_t{move.new_address})
             .member("moved", move.moved)
             .member("pointers", move.pointers)
+            .member("unreached_blocks", move.unreached_blocks)
             .member("ambiguous_words", move.ambiguous_words);
         add_guessed(json, move);
         json.end_object();
@@ -98,6 +99,9 @@ void print_made(const Given& given, const std::string& target, const ExpandOptio
     print("moved from " + address_text(move.old_address) + " to " + address_text(move.new_address) + ": " + counted(move.pointers, "pointer") +
           " rewritten\n");
     print_guessed(move);
+    if (move.unreached_blocks != 0)
+        print(counted(move.unreached_blocks, "block") + " that no name leads to " +
+              (move.unreached_blocks == 1 ? "stays as it is" : "stay as they are") + "; 'taiyen leaks' tells of them\n");
     if (move.ambiguous_words != 0)
         print(count_text(move.ambiguous_words) + " ambiguous words stay as they are; 'taiyen rebase --dry-run' lists those of a heap\n");
 }

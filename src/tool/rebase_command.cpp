@@ -21,6 +21,7 @@ JsonWriter json_of(const Given& given, const RebaseReport& report, const Report*
         .member("live_bytes", report.live_bytes)
         .member("pointers", report.pointers)
         .member("pages_changed", report.pages_changed)
+        .member("unreached_blocks", report.unreached_blocks)
         .member("has_history", report.has_history)
         .member("ambiguous_words", report.ambiguous_words)
         .key("ambiguous")
@@ -63,6 +64,9 @@ void print_text(const RebaseReport& report, bool dry_run, bool conservative) {
                     : report.moved      ? "ended"
                                         : "there is one: only --drop-history moves the heap, and ends it"},
     });
+    if (report.unreached_blocks != 0)
+        print(counted(report.unreached_blocks, "block") + " that no name leads to " +
+              (report.unreached_blocks == 1 ? "stays as it is" : "stay as they are") + "; 'taiyen leaks' tells of them\n");
     for (const std::string& name : report.hashed_by_address)
         print("'" + visible(name) + "' hashes pointers: its elements are not found at another address until they are inserted again\n");
     if (report.ambiguous_words != 0) {

@@ -69,7 +69,7 @@ MovePlan plan_for(io::Storage& storage, const HeapShape& heap, const Paths& path
         plan.base = store::HeapFile::find_place(heap.extent, plan.capacity, within_slot(heap.base, options.pointers));
         plan.in_one_go = heap.position_independent;
     }
-    if (!plan.in_one_go) check_distance(heap.base, plan.base, options.pointers, heap.name);
+    if (!plan.in_one_go && options.pointers.conservative) check_distance(heap.base, plan.base, heap.name);
     if (plan.capacity >= store::address_end - plan.base)
         throw Error(errc::invalid_argument, heap.name, "with that capacity the heap would end behind 128 TiB; ask for less");
     if (kind != HeapKind::archive && !heap.position_independent) check_address(plan, heap.extent, paths.heap);
@@ -97,7 +97,7 @@ RebaseReport rewrite(io::Storage& storage, const HeapShape& heap, const store::H
     const heap::Engine engine(view.data(), heap.capacity, host, nullptr, true);
     prove(engine, heap);
     const HeapView looked_at{engine, view.data(), heap.base, heap.capacity, heap.name};
-    HeapMove move(looked_at, plan, pointers);
+    HeapMove move(looked_at, plan, pointers, heap.is_volatile);
     return write_moved(storage, heap, move, draft.heap(), plan, path, options.cancel, {});
 }
 
@@ -114,11 +114,12 @@ vm::Reservation reserve_view(const HeapShape& heap, PointerOptions& pointers) {
     try {
         return {heap.base, heap.extent};
     } catch (const Error& error) {
-        if (!pointers.conservative || !pointers.types.empty())
-            throw Error(static_cast<errc>(error.code().value()), heap.name,
-                        heap::who_takes_address(heap.base, heap.extent, error) +
-                            ": there the heap is looked at, since its types tell its pointers; close what is mapped there, or have pointers guessed "
-                            "(PointerOptions::conservative)");
+        const bool may_guess = pointers.conservative && pointers.types.empty();
+        if (!may_guess)
+            throw Error(
+                static_cast<errc>(error.code().value()), heap.name,
+                heap::who_takes_address(heap.base, heap.extent, error) +
+                    ": there the heap is looked at, since its types tell its pointers; close what is mapped there, or do it in another process");
     }
     pointers.by_shapes = false;
     return vm::Reservation::anywhere(heap.extent);
@@ -157,8 +158,7 @@ RebaseReport make_heap(io::Storage& storage, const HeapShape& heap, const fs::pa
     const HeapKind kind = options.kind.value_or(heap.kind);
     const Paths paths = paths_of(path, options);
     const MovePlan plan = plan_for(storage, heap, paths, kind, options);
-    HeapMove move(view, plan, options.pointers);
-    refuse_unreached(move.report(), options.pointers, view.path);
+    HeapMove move(view, plan, options.pointers, heap.is_volatile);
     RebaseReport report = write_moved(storage, heap, move, random_uuid(), plan, path, options.cancel, options.progress);
     report.position_independent = heap.position_independent;
     if (kind != HeapKind::archive) convert(storage, paths, kind, options);

@@ -20,6 +20,7 @@ struct HeapShape {
     ByteCount extent;
     Serial serial;
     const std::filesystem::path& name;  ///< that errors name
+    bool is_volatile = false;           ///< its program may hold blocks that no name leads to, and go on with them where they lie then
 
     MovedHeap moved() const { return {base, position_independent, capacity, extent, name}; }
 };
@@ -27,7 +28,7 @@ struct HeapShape {
 /// Writes all pages, each seen by `rewrite` (if there is one) before it gets its checksum.
 using FillPages = std::function<void(PageTarget& target, const RewritePages& rewrite)>;
 
-/// Durability and errors: as expand(). `fill` is called once, after everything that can be refused without it.
+/// Durability and errors: as expand(). `fill` is called once, after everything that the options alone can be refused for.
 RebaseReport make_heap(io::Storage& storage, const HeapShape& shape, const std::filesystem::path& path, const ExpandOptions& options,
                        const FillPages& fill);
 /// The same out of a heap that lies in memory, at its own address.

@@ -7,6 +7,7 @@
 
 #include "base/aligned_buffer.hpp"
 #include "base/checksum.hpp"
+#include "base/text.hpp"
 #include "heap/core.hpp"
 #include "heap/geometry.hpp"
 #include "heap/survey.hpp"
@@ -48,11 +49,26 @@ bool holds_blocks(heap::PageUse use) { return use == heap::PageUse::small || use
 
 namespace {
 
-[[noreturn]] void throw_unknown(const std::filesystem::path& name) {
+[[noreturn]] void throw_unknown(const std::filesystem::path& name, const std::string& why) {
     throw Error(
         errc::type_mismatch, name,
-        "only the types of its objects can tell which words of a heap are pointers and may change in every bit; declare those that its shapes "
-        "don't tell (PointerOptions::types) to lay its blocks anew, and have nothing guessed");
+        joined({"only the types of its objects can tell which words of a heap are pointers and may change in every bit", why.empty() ? "" : "; ", why,
+                "; declare those that its shapes don't tell (PointerOptions::types) to lay its blocks anew, and have nothing guessed"}));
+}
+
+/// Throws: Error{type_mismatch}: shapes leave open what one of its pointers, or of its blocks, is.
+void refuse_doubts(const FoundPointers& found, const PointerOptions& pointers, bool one_by_one, bool is_volatile, const std::filesystem::path& name) {
+    if (one_by_one && found.either)
+        throw Error(
+            errc::type_mismatch, name, *found.either,
+            "a pointer leads here, where a block begins and another one ends, and a shape doesn't tell which of them it means; declare the types "
+            "of its objects (PointerOptions::types) to lay its blocks anew");
+    if (is_volatile && pointers.types.empty() && !pointers.conservative && found.held_outside != 0)
+        throw Error(
+            errc::type_mismatch, name,
+            joined({std::to_string(found.held_outside),
+                    " of its blocks are held by the program alone, and what in them are pointers is not known; name what leads to them, declare the "
+                    "types of its objects (PointerOptions::types), or accept guesses (PointerOptions::conservative)"}));
 }
 
 }  // namespace
@@ -65,7 +81,7 @@ MovePlan plan_move(const MovedHeap& heap, ByteCount capacity, std::optional<std:
         throw Error(errc::type_mismatch, heap.name,
                     "a position-independent heap keeps distances between its blocks, which can't move against one another");
     }
-    if (is_laid_anew && ((pointers.types.empty() && !pointers.by_shapes) || pointers.conservative)) throw_unknown(heap.name);
+    if (is_laid_anew && ((pointers.types.empty() && !pointers.by_shapes) || pointers.conservative)) throw_unknown(heap.name, {});
     plan.in_one_go = heap.position_independent || (plan.base == heap.base && !is_laid_anew);
     if (!plan.in_one_go && !pointers.by_shapes) refuse_guessing(pointers, heap.name);
     return plan;
@@ -121,7 +137,7 @@ private:
     std::vector<std::uint64_t> checksums_;
 };
 
-HeapMove::HeapMove(const HeapView& old, const MovePlan& plan, const PointerOptions& pointers) : old_(old), plan_(plan) {
+HeapMove::HeapMove(const HeapView& old, const MovePlan& plan, const PointerOptions& pointers, bool is_volatile) : old_(old), plan_(plan) {
     report_.old_address = old.base;
     report_.new_address = plan.base;
     report_.capacity_bytes = old.capacity;
@@ -129,10 +145,11 @@ HeapMove::HeapMove(const HeapView& old, const MovePlan& plan, const PointerOptio
     if (plan.in_one_go) return;
     const bool one_by_one = plan.defragment != Defragment::no;
     const PointerSearch search(old, pointers);
+    if (one_by_one && !search.is_exact()) throw_unknown(old.path, search.why_not());
     search.refuse_guessing();
-    if (one_by_one && search.options().conservative) throw_unknown(old.path);
-    check_distance(old.base, plan.base, search.options(), old.path);
+    if (!search.is_exact()) check_distance(old.base, plan.base, old.path);
     found_ = search.find(report_);
+    refuse_doubts(found_, pointers, one_by_one, is_volatile, old.path);
     refuse_ambiguous(report_, pointers, old.path);
     refuse_keys(report_, pointers, one_by_one, old.path);
     if (one_by_one) places_.emplace(old, found_.reached, plan.defragment, plan.capacity);

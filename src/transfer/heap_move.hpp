@@ -38,11 +38,13 @@ MovePlan plan_move(const MovedHeap& heap, ByteCount capacity, std::optional<std:
 
 class HeapMove {
 public:
-    /// Finds pointers and places. `old`: metadata that was checked, and referred to; by declared types, it lies at its own address.
+    /// Finds pointers and places. `old`: metadata that was checked, and referred to; by declared types or shapes, it lies at its own address.
     /// Throws: Error{type_mismatch | foreign_pointer} as the options say; Error{invalid_argument}: what is live doesn't fit; Error{corrupt}.
-    HeapMove(const HeapView& old, const MovePlan& plan, const PointerOptions& pointers);
+    /// `is_volatile`: as HeapShape has it. What moves by shapes then has no blocks of which nobody knows what is in them.
+    HeapMove(const HeapView& old, const MovePlan& plan, const PointerOptions& pointers, bool is_volatile);
+    HeapMove(const HeapMove&) = delete;
+    HeapMove& operator=(const HeapMove&) = delete;
 
-    const RebaseReport& report() const { return report_; }
     ByteCount extent() const { return places_ ? places_->engine().extent() : old_.engine.extent(); }
     /// `progress`: bytes of the new heap. Throws: as the target; Error{cancelled}, and what `progress` throws.
     void write(PageTarget& target, const std::stop_token& cancel, const Progress& progress = {}) const;

@@ -84,11 +84,16 @@ std::string hexadecimal(std::uintptr_t address) {
 
 namespace {
 
-void count_unreached(const HeapView& heap, const PointerWalk::State& state, RebaseReport& report) {
+/// Returns how many of them may hold pointers.
+std::uint64_t count_unreached(const HeapView& heap, const PointerWalk::State& state, RebaseReport& report) {
+    std::uint64_t with_pointers = 0;
     heap.engine.for_each_block([&](const heap::Block& block) {
-        report.unreached_blocks += state.reached.test(block.offset.value) ? 0 : 1;
+        if (state.reached.test(block.offset.value)) return true;
+        ++report.unreached_blocks;
+        if (block.content != heap::Content::pointer_free) ++with_pointers;
         return true;
     });
+    return with_pointers;
 }
 
 /// Words of which declared types know what they are.
@@ -159,7 +164,8 @@ void guess_pointers(const HeapView& heap, const PointerOptions& options, Pointer
 
 ByteCount HeapView::range_bytes() const { return capacity; }
 
-void walk_shapes(const HeapView& heap, const DeclaredTypes& types, RebaseReport& report, PointerWalk::State& state, const Progress& progress) {
+std::optional<std::uint64_t> walk_shapes(const HeapView& heap, const DeclaredTypes& types, RebaseReport& report, PointerWalk::State& state,
+                                         const Progress& progress) {
     PointerWalk::State::Coverage coverage(heap.engine.extent());
     state.coverage = &coverage;
     walk_named(heap, types, report, state, progress);
@@ -178,6 +184,7 @@ void walk_shapes(const HeapView& heap, const DeclaredTypes& types, RebaseReport&
                         "--conservative')"}));
         });
     }
+    return coverage.fixed.empty() ? std::nullopt : std::optional(coverage.fixed.back());
 }
 
 FoundPointers find_by_types(const HeapView& heap, const PointerOptions& options, RebaseReport& report, bool are_shapes, const Progress& progress) {
@@ -192,10 +199,10 @@ FoundPointers find_by_types(const HeapView& heap, const PointerOptions& options,
     if (report.by_declared_types && !options.conservative) {
         PointerWalk::State state(heap, *found.places, report, options.listed_max);
         if (are_shapes)
-            walk_shapes(heap, options.types, report, state, progress);
+            found.either = walk_shapes(heap, options.types, report, state, progress);
         else
             walk_named(heap, options.types, report, state, progress);
-        count_unreached(heap, state, report);
+        found.held_outside = count_unreached(heap, state, report);
         found.reached = std::move(state.order);
     } else {
         guess_pointers(heap, options, *found.places, report, progress);
@@ -214,17 +221,32 @@ PointerOptions with_shapes(PointerOptions options, const ShapeTypes& shapes) {
     if (!options.by_shapes) return options;
     const bool is_wanted = shapes.are_all() || options.conservative || !options.types.empty();
     if (is_wanted) options.types = shapes.types();
-    if (shapes.are_all() && options.types.empty()) options.conservative = true;  // nothing has a name, and nothing is known of
     return options;
+}
+
+bool has_blocks(const heap::Engine& engine) {
+    bool has_any = false;
+    engine.for_each_block([&](const heap::Block&) {
+        has_any = true;
+        return false;
+    });
+    return has_any;
 }
 
 }  // namespace
 
 PointerSearch::PointerSearch(const HeapView& heap, const PointerOptions& given)
     : heap_(heap), given_(given), shapes_(heap.engine, given.types), are_shapes_(given.by_shapes && shapes_.has_any()),
-      options_(with_shapes(given, shapes_)) {}
+      is_empty_(!has_blocks(heap.engine)), options_(with_shapes(given, shapes_)) {}
 
-void PointerSearch::refuse_guessing() const { transfer::refuse_guessing(options_, heap_.path, given_.by_shapes ? shapes_.unknown() : std::string()); }
+std::string PointerSearch::why_not() const {
+    if (!given_.by_shapes) return {};
+    return shapes_.are_all() ? "none of its objects has a name" : shapes_.unknown();
+}
+
+void PointerSearch::refuse_guessing() const {
+    if (!is_empty_) transfer::refuse_guessing(options_, heap_.path, why_not());
+}
 
 FoundPointers PointerSearch::find(RebaseReport& report, const Progress& progress) const {
     const RebaseReport before = report;
@@ -251,15 +273,6 @@ void refuse_ambiguous(const RebaseReport& report, const PointerOptions& options,
         throw Error(errc::foreign_pointer, path, report.ambiguous.empty() ? Error::no_offset : report.ambiguous[0].offset,
                     std::to_string(report.ambiguous_words) +
                         " words lie in the heap's range of addresses and point to no live block; look at them in a dry run, or allow them");
-}
-
-void refuse_unreached(const RebaseReport& report, const PointerOptions& options, const std::filesystem::path& path) {
-    if (!options.types.empty() || options.conservative || report.unreached_blocks == 0) return;
-    throw Error(
-        errc::type_mismatch, path,
-        joined({std::to_string(report.unreached_blocks),
-                " of its blocks are held by the program alone, and what in them are pointers is not known; name what leads to them, declare the "
-                "types of its objects (PointerOptions::types), or accept guesses (PointerOptions::conservative)"}));
 }
 
 void refuse_keys(const RebaseReport& report, const PointerOptions& options, bool one_by_one, const std::filesystem::path& path) {
@@ -293,9 +306,8 @@ std::uintptr_t within_slot(std::uintptr_t from, const PointerOptions& pointers) 
     return are_guessed(pointers) ? from % heap::slot_bytes : heap::base_alignment;
 }
 
-void check_distance(std::uintptr_t from, std::uintptr_t to, const PointerOptions& pointers, const std::filesystem::path& path) {
-    const bool are_told = pointers.by_shapes && !pointers.conservative;  // or the heap is refused
-    if (are_guessed(pointers) && !are_told && (to - from) % heap::slot_bytes != 0)
+void check_distance(std::uintptr_t from, std::uintptr_t to, const std::filesystem::path& path) {
+    if ((to - from) % heap::slot_bytes != 0)
         throw Error(errc::invalid_argument, path,
                     "where pointers are guessed a heap moves by multiples of 4 GiB, so not from " + hexadecimal(from) + " to " + hexadecimal(to) +
                         "; choose another address, or declare the types of its objects");

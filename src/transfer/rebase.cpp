@@ -45,7 +45,7 @@ RebaseReport look(store::HeapFile& file, const PointerSearch& search, std::uintp
                                              : address;
     if (report.new_address != report.old_address) {
         if (!options.dry_run) search.refuse_guessing();
-        check_distance(report.old_address, report.new_address, search.options(), file.path());
+        if (!search.is_exact()) check_distance(report.old_address, report.new_address, file.path());
         check_free(report.new_address, file);
     }
     // What decides which words are pointers must be what was saved.

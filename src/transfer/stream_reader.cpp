@@ -145,7 +145,8 @@ HeapShape StreamReader::shape() const {
             head_.capacity,
             head_.extent,
             {head_.serial},
-            incoming_.name()};
+            incoming_.name(),
+            (head_.compatible_features & layout::compatible_volatile) != 0};
 }
 
 void StreamReader::read(PageTarget& target, const RewritePages& rewrite) {

@@ -45,7 +45,7 @@ public:
         const MovedHeap moved = shape.moved();
         plan_ = plan_move(moved, options.heap.capacity, options.address, options.defragment, options.pointers);
         if (options.address) check_place(*options.address, plan_.capacity, shape.name);
-        if (!plan_.in_one_go && plan_.base != anywhere) check_distance(shape.base, plan_.base, options.pointers, shape.name);
+        if (!plan_.in_one_go && plan_.base != anywhere && options.pointers.conservative) check_distance(shape.base, plan_.base, shape.name);
         if (plan_.base == anywhere) {
             const vm::Reservation old = old_place();
             reserve();
@@ -78,7 +78,7 @@ public:
     }
     /// Out of a heap that goes on.
     VolatileHeap make(const HeapView& view) {
-        MemoryPages image = moved_image(view, options_.pointers, options_.progress, true);
+        MemoryPages image = moved_image(view, options_.pointers, options_.progress);
         if (plan_.in_one_go) note_one_go();
         return settle(image);
     }
@@ -115,9 +115,8 @@ private:
         prove(engine, shape_);
         return moved_image({engine, bytes, shape_.base, shape_.capacity, shape_.name}, pointers, progress);
     }
-    MemoryPages moved_image(const HeapView& view, const PointerOptions& pointers, const Progress& progress, bool goes_on = false) {
-        HeapMove move(view, plan_, pointers);
-        if (goes_on) refuse_unreached(move.report(), pointers, view.path);
+    MemoryPages moved_image(const HeapView& view, const PointerOptions& pointers, const Progress& progress) {
+        HeapMove move(view, plan_, pointers, shape_.is_volatile);
         MemoryPages image(move.extent());
         move.write(image, options_.cancel, progress);
         report_ = move.take_report();

@@ -33,7 +33,14 @@ VolatilePages::VolatilePages(const VolatileHeap& heap) {
 
 HeapShape VolatilePages::shape() const {
     const heap::CoreRanges& ranges = core_->ranges();
-    return {HeapKind::archive, ranges.durable, core_->links() == heap::Links::distances, ranges.durable_bytes, places_->engine().extent(), {}, path_};
+    return {HeapKind::archive,
+            ranges.durable,
+            core_->links() == heap::Links::distances,
+            ranges.durable_bytes,
+            places_->engine().extent(),
+            {},
+            path_,
+            true};
 }
 
 HeapView VolatilePages::view() const {

@@ -114,6 +114,12 @@ BOOST_AUTO_TEST_CASE(a_dry_run_of_a_migration_tells_which_types_have_changed) {
         heap.construct<Parts>("parts");
         heap.construct<std::int64_t>("revision");
         heap.construct<taiyen::set<int>>("users");
+        heap.construct<taiyen::map<int, int, std::greater<int>>>("order");
+        heap.snapshot();
+    }
+    {
+        SnapshotHeap heap(taiyen::open_only, dir / "old.tyn");
+        heap.construct<taiyen::map<int, int>>("order");
         heap.snapshot();
     }
     const auto before = contents(dir);
@@ -121,12 +127,13 @@ BOOST_AUTO_TEST_CASE(a_dry_run_of_a_migration_tells_which_types_have_changed) {
     BOOST_TEST(ran.exit == 1, ran.err);
     BOOST_TEST(ran.out.find("removed  lengths: vector<double>") != std::string::npos, ran.out);
     BOOST_TEST(ran.out.find("same     parts: map<string, tool_test::Part>\n") != std::string::npos, ran.out);
+    BOOST_TEST(ran.out.find("changed  order: ") != std::string::npos, ran.out);  // of which shapes tell nothing
     BOOST_TEST(ran.out.find("changed  revision: int64_t\n") != std::string::npos, ran.out);
     BOOST_TEST(ran.out.find("was int32_t, is int64_t\n") != std::string::npos, ran.out);
     BOOST_TEST(ran.out.find("added    users: set<int32_t>, which only LIKE has\n") != std::string::npos, ran.out);
     const auto json = run_tool(dir, "migrate --json --dry-run old.tyn new.tyn").json();
     BOOST_TEST(!json.get<bool>("same"));
-    BOOST_TEST(json.get_child("objects").size() == 4U);
+    BOOST_TEST(json.get_child("objects").size() == 5U);
     const Ran same = run_tool(dir, "migrate --dry-run old.tyn old.tyn");
     BOOST_TEST(same.exit == 0);
     BOOST_TEST(same.out.find("nothing has to be migrated\n") != std::string::npos, same.out);

@@ -123,7 +123,7 @@ BOOST_AUTO_TEST_CASE(what_a_step_changed_is_told_as_far_as_the_history_can_be_fo
     }
     const Ran text = run_tool(dir, "history --fields 0 s.tyn");
     BOOST_TEST(text.exit == 0, text.err);
-    BOOST_TEST(text.out.find("step 1, a step\nnot known: s.tyn: ") != std::string::npos, text.out);
+    BOOST_TEST(text.out.find("step 1, a step\nnot known: ") != std::string::npos, text.out);
     const auto json = run_tool(dir, "history --json --fields 0 s.tyn").json();
     BOOST_TEST(json.get_child("steps").back().second.get<std::string>("why_not").find("something was changed that no step knows") !=
                std::string::npos);

@@ -128,7 +128,7 @@ public:
             if (heap::match_types(fingerprint, declared) == heap::TypeMatch::unsaid) return &entry;
         return nullptr;
     }
-    /// Nothing is declared: pointers are found conservatively.
+    /// Nothing is declared: shapes tell pointers, or guesses if they are asked for.
     bool empty() const noexcept { return by_fingerprint_.empty(); }
 
 private:

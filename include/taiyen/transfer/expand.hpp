@@ -35,8 +35,8 @@ struct ExpandOptions {
     std::size_t capacity = 0;
     /// Where it is to lie, as rebase() has it, or `anywhere`; nothing: where it lay.
     std::optional<std::uintptr_t> address;
-    Defragment defragment = Defragment::no;  ///< needs `pointers.types`
-    /// How pointers are found that have to be rewritten for one of these. By declared types: the address where the heap lay must be free in this process for a moment.
+    Defragment defragment = Defragment::no;  ///< needs types that are declared or told by shapes, and nothing guessed
+    /// How pointers are found that have to be rewritten for one of these. By declared types or shapes, so by default, the address where the heap lay must be free in this process for a moment (with `conservative` and without declared types all is guessed if it isn't).
     PointerOptions pointers;
     /// A heap whose pages in use reach further is refused (invalid_argument) before anything is made, whatever the stream promises.
     std::uint64_t expanded_bytes_max = std::uint64_t{64} << 30U;
@@ -69,7 +69,7 @@ struct Expanded : CompressedHeap {
 /// Makes the heap `path` out of a stream, and reads no byte behind it.
 /// Durability: the heap is durable on return. A crash before leaves nothing, or the whole heap; one that was to be a snapshot or transactional heap may have no data file or log yet, and gets it when it
 /// is opened as such. Disk: twice its live pages for a moment if it gets another address or is defragmented.
-/// Throws: Error{truncated | corrupt | not_a_heap | unsupported_version | invalid_argument | already_exists | no_space | io_error | cancelled | address_in_use (kinds other than archive are opened once; an
+/// Throws: Error{truncated | corrupt | not_a_heap | unsupported_version | invalid_argument | already_exists | no_space | io_error | cancelled | address_in_use (where pointers change, the heap is looked at where it lay; kinds other than archive are opened once; an
 /// archive is not)}, Error{foreign_pointer | type_mismatch} as `pointers` says, and what the source throws: nothing is left then, but a whole heap may stand there if the system fails after it got its name.
 TAIYEN_EXPORT Expanded expand(const ByteSource& source, const std::filesystem::path& path, const ExpandOptions& options = {});
 TAIYEN_EXPORT Expanded expand(std::istream& stream, const std::filesystem::path& path, const ExpandOptions& options = {});

@@ -38,7 +38,7 @@ struct AmbiguousWord {
     AmbiguousTarget target = AmbiguousTarget::free_space;
 };
 
-/// A word that is taken for a pointer by its value alone: no declared type names it, and the words around it don't prove that it is the link of a container.
+/// A word that is taken for a pointer by its value alone: no declared type and no shape names it, and the words around it don't prove that it is the link of a container.
 struct GuessedWord {
     std::uint64_t offset = 0;  ///< where it stands, within the heap
     std::uint64_t block = 0;   ///< where the block that it stands in begins, within the heap
@@ -50,7 +50,7 @@ struct GuessedWord {
 /// Let the library choose, as it does for a new heap.
 inline constexpr std::uintptr_t anywhere = 0;
 
-/// Whether and in which order the blocks of a heap are laid close together. By declared types only: addresses change in every bit then, and bytes that look like a pointer by chance with them.
+/// Whether and in which order the blocks of a heap are laid close together. By declared types or shapes only, never by guesses: addresses change in every bit then, and bytes that look like a pointer by chance with them.
 enum class Defragment {
     no,
     by_address,       ///< as they lay
@@ -59,11 +59,11 @@ enum class Defragment {
 
 /// How the pointers of a heap that moves are found, and what is refused.
 struct PointerOptions {
-    /// By these types' descriptions; every named object must be of one of them, else Error{type_mismatch}.
+    /// By these types' descriptions; every named object must be of one of them, told by its shape, or guessed, else Error{type_mismatch}.
     DeclaredTypes types;
-    /// What the heap's own shapes tell of types that aren't declared counts as declared (doc/moving.md), where a heap lies in a file that is moved (`rebase`).
+    /// What the heap's own shapes tell of types that aren't declared counts as declared (doc/moving.md). The address where the heap lay must be free in this process for a moment.
     bool by_shapes = true;
-    /// Pointers that no declared type tells are guessed by their values. Without it, a heap that nothing is declared of goes nowhere: Error{type_mismatch}.
+    /// Pointers that neither a declared type nor a shape tells are guessed by their values; all of them, if nothing is declared and the heap's old address is taken in this process. Without it, a heap of which neither tells all goes nowhere: Error{type_mismatch}.
     bool conservative = false;
     /// Hears of each word that is guessed and changes, by place, before anything is written; what it throws ends the call with the heap untouched.
     std::function<void(const GuessedWord& word)> guessed;
@@ -75,7 +75,8 @@ struct PointerOptions {
 
 /// How a heap is moved, and what is refused.
 struct RebaseOptions : PointerOptions {
-    bool dry_run = false;       ///< look and report; nothing is written, not even repairs. Without types words are guessed, as nothing comes of it
+    bool dry_run =
+        false;  ///< look and report; nothing is written, not even repairs. Where nothing tells the types words are guessed, as nothing comes of it
     bool drop_history = false;  ///< a history's steps hold bytes with old addresses: end it, instead of Error{history_conflict}
     PersistentOptions files;    ///< where companions are that don't lie beside the heap
     std::function<void(std::uint64_t done, std::uint64_t total)> progress;  ///< bytes of live blocks

@@ -32,7 +32,8 @@ TAIYEN_EXPORT Compressed compress(const VolatileHeap& heap, const std::filesyste
 TAIYEN_EXPORT std::vector<std::byte> compress(const VolatileHeap& heap, const CompressOptions& options = {});
 
 /// Makes the heap `target` out of what the volatile heap holds: an archive unless `kind` says otherwise. A snapshot or transactional heap is opened once, so it needs another address (`address`) than that of the volatile heap.
-/// Durability, disk and errors: as expand(), and as compress() of a volatile heap. Nothing in the volatile heap changes.
+/// Durability, disk and errors: as expand(), and as compress() of a volatile heap; Error{type_mismatch} also if shapes alone tell its pointers, and it has blocks, held by the program alone, that may hold some.
+/// Nothing in the volatile heap changes.
 TAIYEN_EXPORT Expanded convert(const VolatileHeap& heap, const std::filesystem::path& target, const ExpandOptions& options = {});
 
 /// What volatile heap is made of a stream or of another heap, and what is refused.
@@ -41,7 +42,7 @@ struct VolatileExpandOptions {
     VolatileOptions heap{.capacity = 0};
     /// Where it is to lie: a multiple of 2 GiB, or `anywhere`; nothing: where it lay.
     std::optional<std::uintptr_t> address;
-    Defragment defragment = Defragment::no;  ///< needs `pointers.types`
+    Defragment defragment = Defragment::no;  ///< needs types that are declared or told by shapes, and nothing guessed
     PointerOptions pointers;                 ///< as those of expand()
     std::uint64_t expanded_bytes_max = std::uint64_t{64} << 30U;
     unsigned threads = 0;  ///< that expand; 0: one for each processor, at most 8
@@ -70,7 +71,7 @@ struct VolatileConvertOptions : VolatileExpandOptions {
 };
 /// Makes a volatile heap out of the newest save of the heap `path`, as convert() reads it; its files stay as they are. Throws: as convert() and expand_volatile().
 TAIYEN_EXPORT ExpandedVolatile convert_to_volatile(const std::filesystem::path& path, const VolatileConvertOptions& options = {});
-/// Out of another volatile heap, which goes on: so the new one lies elsewhere, `anywhere` if `address` says nothing.
+/// Out of another volatile heap, which goes on: so the new one lies elsewhere, `anywhere` if `address` says nothing. Throws: as convert(VolatileHeap).
 TAIYEN_EXPORT ExpandedVolatile convert_to_volatile(const VolatileHeap& heap, const VolatileExpandOptions& options = {});
 
 }  // namespace taiyen
