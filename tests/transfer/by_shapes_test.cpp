@@ -30,6 +30,7 @@ struct Ended {
 class Untold {
 public:
     explicit Untold(void* to) : to_(to) {}
+    void* to() const { return to_; }
 
 private:
     void* to_;
