@@ -74,11 +74,12 @@ void TypeWalk::look_at_waiting() {
     for (bool is_more = true; is_more;) {
         is_more = false;
         for (std::size_t i = 0; i != waiting_.size(); ++i) {
+            if (waiting_[i].places.empty()) continue;
+            is_more = true;
             BlockSet places;
             places.swap(waiting_[i].places);
             const ViewValue one = waiting_[i].one;
             look_at_targets(one, places);
-            is_more |= !places.empty();
         }
     }
 }

@@ -145,7 +145,7 @@ Command history_command() {
             {fields_option("tell which fields, elements and keys each step changed, so many of them (0: all), by the shapes of the types; for each "
                            "of them the heap is compared with itself"),
              {"list", "N", "how many steps are listed, the newest ones (50)"}},
-            "the history is damaged; the heap itself is not concerned",
+            "the history is damaged, which doesn't concern the heap; with --fields also if the heap is",
             run_history};
 }
 

@@ -255,7 +255,7 @@ Command log_command() {
              {"ranges", "", "list what each transaction changes: offset and length of each range, and calls"},
              {"serial", "A..B", "list the transactions A to B; A.. and ..B are fine, too"},
              {"list", "N", "how many transactions are listed, the newest ones (20; with --serial all)"}},
-            "the log is damaged (a torn end doesn't count)",
+            "the log is damaged (a torn end doesn't count); with --fields also if the heap is",
             run_log};
 }
 

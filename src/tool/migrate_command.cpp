@@ -57,7 +57,7 @@ Change change_of(const std::string& name, const StoredObject* before, const Stor
             change.what.push_back(found.text);
             change.fate = found.is_certain || change.fate == Fate::changed ? Fate::changed : Fate::perhaps;
         }
-        if (change.what.empty() && before->type != after->type) {  // as another comparison, of which shapes don't tell
+        if (change.fate != Fate::changed && before->type != after->type) {  // as another comparison, of which shapes don't tell
             change.what.push_back("was " + before->type + ", is " + after->type);
             change.fate = Fate::changed;
         }

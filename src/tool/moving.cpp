@@ -99,7 +99,7 @@ void print_made(const Given& given, const std::string& target, const ExpandOptio
     print("moved from " + address_text(move.old_address) + " to " + address_text(move.new_address) + ": " + counted(move.pointers, "pointer") +
           " rewritten\n");
     print_guessed(move);
-    if (move.unreached_blocks != 0)
+    if (move.unreached_blocks != 0 && !given.has("conservative"))
         print(counted(move.unreached_blocks, "block") + " that no name leads to " +
               (move.unreached_blocks == 1 ? "stays as it is" : "stay as they are") + "; 'taiyen leaks' tells of them\n");
     if (move.ambiguous_words != 0)

@@ -64,7 +64,7 @@ void print_text(const RebaseReport& report, bool dry_run, bool conservative) {
                     : report.moved      ? "ended"
                                         : "there is one: only --drop-history moves the heap, and ends it"},
     });
-    if (report.unreached_blocks != 0)
+    if (report.unreached_blocks != 0 && !conservative)
         print(counted(report.unreached_blocks, "block") + " that no name leads to " +
               (report.unreached_blocks == 1 ? "stays as it is" : "stay as they are") + "; 'taiyen leaks' tells of them\n");
     for (const std::string& name : report.hashed_by_address)

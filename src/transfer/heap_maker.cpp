@@ -59,6 +59,15 @@ void check_address(const MovePlan& plan, ByteCount extent, const fs::path& path)
     }
 }
 
+/// Empty: something lies there.
+vm::Reservation try_to_reserve(std::uintptr_t base, ByteCount bytes) {
+    try {
+        return {base, bytes};
+    } catch (const Error&) {
+        return {};
+    }
+}
+
 /// Everything that can be refused before anything is made.
 MovePlan plan_for(io::Storage& storage, const HeapShape& heap, const Paths& paths, HeapKind kind, const ExpandOptions& options) {
     if (kind == HeapKind::volatile_heap)
@@ -66,6 +75,7 @@ MovePlan plan_for(io::Storage& storage, const HeapShape& heap, const Paths& path
     MovePlan plan = plan_move(heap.moved(), options.capacity, options.address, options.defragment, options.pointers);
     if (options.address) check_place(*options.address, plan.capacity, paths.heap);
     if (plan.base == anywhere) {
+        const vm::Reservation old = try_to_reserve(heap.base, heap.extent);  // both may be open at once
         plan.base = store::HeapFile::find_place(heap.extent, plan.capacity, within_slot(heap.base, options.pointers));
         plan.in_one_go = heap.position_independent;
     }

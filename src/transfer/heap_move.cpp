@@ -59,10 +59,10 @@ namespace {
 /// Throws: Error{type_mismatch}: shapes leave open what one of its pointers, or of its blocks, is.
 void refuse_doubts(const FoundPointers& found, const PointerOptions& pointers, bool one_by_one, bool is_volatile, const std::filesystem::path& name) {
     if (one_by_one && found.either)
-        throw Error(
-            errc::type_mismatch, name, *found.either,
-            "a pointer leads here, where a block begins and another one ends, and a shape doesn't tell which of them it means; declare the types "
-            "of its objects (PointerOptions::types) to lay its blocks anew");
+        throw Error(errc::type_mismatch, name, *found.either,
+                    "a plain pointer leads here, where a block begins and another one ends, and a shape doesn't tell which of them it means; declare "
+                    "the types "
+                    "of its objects (PointerOptions::types) to lay its blocks anew");
     if (is_volatile && pointers.types.empty() && !pointers.conservative && found.held_outside != 0)
         throw Error(
             errc::type_mismatch, name,

@@ -184,7 +184,13 @@ std::optional<std::uint64_t> walk_shapes(const HeapView& heap, const DeclaredTyp
                         "--conservative')"}));
         });
     }
-    return coverage.fixed.empty() ? std::nullopt : std::optional(coverage.fixed.back());
+    const auto is_either = [&](std::uint64_t place) {
+        const auto begins = heap.find_block(place);
+        const auto ends = place == 0 ? std::nullopt : heap.find_block(place - 1);
+        return begins && ends && begins->offset.value == place && ends->offset.value + ends->usable_bytes == place;
+    };
+    const auto either = std::ranges::find_if(coverage.fixed, is_either);
+    return either == coverage.fixed.end() ? std::nullopt : std::optional(*either);
 }
 
 FoundPointers find_by_types(const HeapView& heap, const PointerOptions& options, RebaseReport& report, bool are_shapes, const Progress& progress) {
@@ -237,7 +243,9 @@ bool has_blocks(const heap::Engine& engine) {
 
 PointerSearch::PointerSearch(const HeapView& heap, const PointerOptions& given)
     : heap_(heap), given_(given), shapes_(heap.engine, given.types), are_shapes_(given.by_shapes && shapes_.has_any()),
-      is_empty_(!has_blocks(heap.engine)), options_(with_shapes(given, shapes_)) {}
+      options_(with_shapes(given, shapes_)) {}
+
+bool PointerSearch::is_exact() const { return (!options_.types.empty() && !options_.conservative) || !has_blocks(heap_.engine); }
 
 std::string PointerSearch::why_not() const {
     if (!given_.by_shapes) return {};
@@ -245,7 +253,7 @@ std::string PointerSearch::why_not() const {
 }
 
 void PointerSearch::refuse_guessing() const {
-    if (!is_empty_) transfer::refuse_guessing(options_, heap_.path, why_not());
+    if (has_blocks(heap_.engine)) transfer::refuse_guessing(options_, heap_.path, why_not());
 }
 
 FoundPointers PointerSearch::find(RebaseReport& report, const Progress& progress) const {

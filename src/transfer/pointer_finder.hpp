@@ -38,7 +38,7 @@ public:
     /// As they were given, but that what shapes tell counts as declared.
     const PointerOptions& options() const { return options_; }
     /// Whether nothing is left to guesses.
-    bool is_exact() const { return is_empty_ || (!options_.types.empty() && !options_.conservative); }
+    bool is_exact() const;
     /// Why not, as far as shapes tell.
     std::string why_not() const;
     /// Throws: Error{type_mismatch}: moving the heap takes guesses, and nobody has asked for that.
@@ -53,7 +53,6 @@ private:
     const PointerOptions& given_;
     const ShapeTypes shapes_;
     const bool are_shapes_;
-    const bool is_empty_;  ///< of blocks
     const PointerOptions options_;
 };
 

@@ -210,7 +210,7 @@ struct Filler<std::tuple<A, B>> {
         generated_view_test::fill(std::get<1>(value), random);
     }
 };
-/// One of the fields at a time, in the end all of them.
+/// One of the fields.
 template <class... T>
 void fill_one(Random& random, T&... fields) {
     auto which = random() % sizeof...(T);

@@ -74,6 +74,17 @@ void expect_filled(const Heap& heap) {
     BOOST_TEST(nodes == 50);
 }
 
+template <class Heap>
+void look(const Heap& heap) {
+    if (heap.template find<Chain>("chain") != nullptr) expect_filled(heap);
+    if (const auto* const names = heap.template find<taiyen::map<int, taiyen::string>>("names")) {
+        BOOST_TEST(names->size() == 100U);
+        int next = 0;
+        for (const auto& [key, name] : *names) BOOST_TEST((key == next++ && name == text && heap.owns(&name)));
+    }
+    if (const auto* const ended = heap.template find<Ended>("ended")) BOOST_TEST((ended->end == ended->numbers.data() + ended->numbers.size()));
+}
+
 /// All calls that make another heap, at another address; each says whether it was refused, and then has left nothing.
 struct Ways {
     ScratchDirectory directory;
@@ -134,11 +145,11 @@ private:
     RebaseReport made(RebaseReport report) const {
         const ArchiveHeap heap(open_read_only, to);
         BOOST_TEST(heap.verify().ok());
-        if (heap.find<Chain>("chain") != nullptr) expect_filled(heap);
+        look(heap);
         return report;
     }
     static RebaseReport seen(ExpandedVolatile expanded) {
-        if (expanded.heap.find<Chain>("chain") != nullptr) expect_filled(expanded.heap);
+        look(expanded.heap);
         return std::move(expanded.move);
     }
 };
