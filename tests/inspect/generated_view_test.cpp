@@ -295,7 +295,8 @@ std::string shown(const ArchiveHeap& heap, std::size_t number) {
 }
 
 void expect_shown(const ArchiveHeap& heap, std::size_t number, const std::string& printed) {
-    BOOST_TEST(shown(heap, number) == printed, name_of(number));
+    const std::string text = shown(heap, number);
+    BOOST_TEST((text == printed), name_of(number) << " is shown as\n" << text << "\nand the program prints\n" << printed);
 }
 
 /// Three changes of the structure of that number.

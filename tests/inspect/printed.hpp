@@ -125,6 +125,13 @@ template <class K, class V>
 struct Printer<taiyen::ordered_map<K, V>> {
     static void print(std::ostream& to, const taiyen::ordered_map<K, V>& value) { print_map(to, value); }
 };
+/// Characters are a text, up to the first zero.
+template <std::size_t N>
+struct Printer<std::array<char, N>> {
+    static void print(std::ostream& to, const std::array<char, N>& value) {
+        to << '"' << std::string_view(value.data(), value.size()).substr(0, std::string_view(value.data(), value.size()).find('\0')) << '"';
+    }
+};
 template <class A, class B>
 struct Printer<std::pair<A, B>> {
     static void print(std::ostream& to, const std::pair<A, B>& value) { print_pair(to, value); }
@@ -170,7 +177,7 @@ void print(std::ostream& to, const T& value) {
     if constexpr (std::is_same_v<T, bool>) {
         to << (value ? "true" : "false");
     } else if constexpr (std::is_same_v<T, char>) {
-        to << '"' << value << '"';
+        to << '"' << (value == 0 ? std::string("\\u0000") : std::string(1, value)) << '"';
     } else if constexpr (std::is_enum_v<T>) {
         print(to, static_cast<std::conditional_t<sizeof(T) == 1, int, std::underlying_type_t<T>>>(value));
     } else if constexpr (std::is_arithmetic_v<T>) {
