@@ -4,16 +4,24 @@
     $1 = SnapshotHeap at 0x233a00000000, 72 KiB of 64 GiB in use, 2 names = {["parts"] = std::map with 3 elements = {…}, ["revision"] = 5}
     (gdb) taiyen-objects heap             names, types and addresses
     (gdb) print *$taiyen_object(heap, "parts")
+    (gdb) taiyen-show heap parts          what one holds, by the shape that the heap keeps of its type
     (gdb) print $taiyen_offset(pointer)   where in its heap something lies
 
 Most containers in heaps are the standard library's, so its own printers print them. What is shown of a heap is read from its bytes (src/heap/FORMAT.md), so it works without debug
 information of the library, and in core files that hold its pages. With it there is more: path, saves, transactions.
-Nothing here calls a function of the program.
+Nothing here calls a function of the program. Types of which the program has no debug information print by their shapes (src/shape/FORMAT.md),
+if Python has xxhash (Debian: python3-xxhash).
 """
 import re
+import struct
 
 import gdb
 import gdb.printing
+
+try:
+    import xxhash
+except ImportError:
+    xxhash = None
 
 SLOTS = 1 << 15
 SLOT_SHIFT = 32
@@ -97,31 +105,300 @@ class Span:
             raise Unreadable(f"there is no heap at {base:#x}")
         self.capacity, self.extent, self.directory = (word(head, at) for at in (16, 24, 32))
 
-    def names(self):
-        """(name, mangled type, address, bytes) of each named object, by name."""
+    def entries(self):
+        """(name, text beside it, offset, bytes, count) of each entry of the directory: names with their fingerprints, shapes, blocks on loan."""
         if self.directory == 0 or self.directory >= self.extent:
-            return []
+            return
         run = self.base + self.directory
         head = read(run, 64)
         slots = word(head, 8, 4)
         if word(head, 0) != DIRECTORY_MAGIC or slots > NAMES_MAX * 2:
             raise Unreadable("the directory of names")
-        found = []
         table = read(run + 64, slots * 8)
         for at in range(0, slots * 8, 8):
             entry = word(table, at, 4)
             if entry == 0:
                 continue
             fixed = read(run + entry, 32)
-            name_bytes, type_bytes = word(fixed, 24, 4), word(fixed, 28, 4)
-            if name_bytes > 1024 or type_bytes > 4096:
+            name_bytes, text_bytes = word(fixed, 24, 4), word(fixed, 28, 4)
+            if name_bytes > 1024 or text_bytes > 4096:
                 raise Unreadable("an entry of the directory of names")
-            texts = read(run + entry + 32, name_bytes + type_bytes)
-            name, fingerprint = (text.decode(errors="replace") for text in (texts[:name_bytes], texts[name_bytes:]))
-            is_shape = name.startswith(SHAPE) and word(fixed, 0) == 0
-            if fingerprint != HELD and not is_shape:
-                found.append((name, fingerprint.split(" ")[0], self.base + word(fixed, 0), word(fixed, 8)))
+            texts = read(run + entry + 32, name_bytes + text_bytes)
+            yield texts[:name_bytes].decode(errors="replace"), texts[name_bytes:], word(fixed, 0), word(fixed, 8), word(fixed, 16)
+
+    def objects(self):
+        """(name, fingerprint, address, bytes, count) of each named object, by name."""
+        found = []
+        for name, text, offset, size, count in self.entries():
+            fingerprint = text.decode(errors="replace")
+            if fingerprint != HELD and not (name.startswith(SHAPE) and offset == 0):
+                found.append((name, fingerprint, self.base + offset, size, count))
         return sorted(found)
+
+    def names(self):
+        """(name, mangled type, address, bytes) of each named object, by name."""
+        return [(name, fingerprint.split(" ")[0], address, size) for name, fingerprint, address, size, _ in self.objects()]
+
+    def shape_of(self, fingerprint):
+        """The nodes of the type's shape. Raises Unreadable: the heap has none, or xxhash is not there."""
+        if xxhash is None:
+            raise Unreadable("no debug information of the type, and Python has no xxhash (Debian: python3-xxhash), by which its shape is found")
+        parts = {}
+        begin = f"{SHAPE}{xxhash.xxh3_64_intdigest(fingerprint.encode(), seed=7):016x} "
+        for name, text, offset, _, count in self.entries():
+            if offset == 0 and name.startswith(begin):
+                parts[int(name[len(begin):])] = (text, count)
+        if not parts or sorted(parts) != list(range(parts.get(0, (b"", 0))[1])):
+            raise Unreadable("no debug information of the type, and the heap doesn't keep its shape")
+        return shape_nodes(b"".join(parts[i][0] for i in sorted(parts)))
+
+
+class Node:
+    """One type within a shape."""
+
+    def __init__(self, reader):
+        self.kind, flags = reader.byte(), reader.byte()
+        self.distances, self.keeps_hashes = flags & 1 != 0, flags & 2 != 0
+        self.bytes = reader.number()
+        self.alignment = 1 << reader.byte()
+        self.count = reader.number()
+        self.name = reader.name()
+        self.parts = [(reader.name(), reader.number(), reader.number()) for _ in range(reader.number())]
+
+
+class ShapeReader:
+    def __init__(self, data):
+        self.data, self.at = data, 0
+
+    def byte(self):
+        self.at += 1
+        return self.data[self.at - 1]
+
+    def number(self):
+        value = shift = 0
+        while True:
+            piece = self.byte()
+            value |= (piece & 0x7f) << shift
+            shift += 7
+            if piece < 0x80:
+                return value
+
+    def name(self):
+        length = self.number()
+        self.at += length
+        return self.data[self.at - length:self.at].decode(errors="replace")
+
+
+def shape_nodes(data):
+    if word(data, 0, 4) != 0x48535954 or word(data, 4, 2) != 1:
+        raise Unreadable("the shape of the type is damaged, or newer than these printers")
+    try:
+        reader = ShapeReader(data[24:])
+        return [Node(reader) for _ in range(word(data, 12, 4))]
+    except IndexError as error:
+        raise Unreadable("the shape of the type is damaged") from error
+
+
+# Kinds of nodes, as include/taiyen/shape/shape_kind.hpp numbers them.
+(OPAQUE, BOOLEAN, SIGNED, UNSIGNED, FLOATING, CHARACTER, ENUMERATION, STRUCTURE, ARRAY, POINTER, PAIR, TUPLE, OPTIONAL, VARIANT, STRING, VECTOR, BIT_VECTOR, DEQUE, LIST,
+ FORWARD_LIST) = range(20)
+MAPS = (20, 21, 24, 25, 28, 29, 32, 33, 36)
+TREES, HASHES, BTREES, FLAT = range(20, 24), range(24, 28), range(28, 36), range(36, 38)
+BARE_BYTES = {STRING: 32, VECTOR: 24, BIT_VECTOR: 40, DEQUE: 80, LIST: 24, FORWARD_LIST: 8, **dict.fromkeys(TREES, 48), **dict.fromkeys(HASHES, 56),
+              **dict.fromkeys(BTREES, 40), **dict.fromkeys(FLAT, 32)}
+DEPTH_MAX = 20
+
+
+class ShapeText:
+    """Values of a heap as text, by the shape of their type alone; nothing that is read there is believed: no more elements are read than are printed, and no deeper than DEPTH_MAX."""
+
+    def __init__(self, nodes):
+        self.nodes = nodes
+        self.elements_max = gdb.parameter("print elements") or 1 << 20
+
+    def of(self, number, at, depth=0):
+        node = self.nodes[number]
+        if depth > DEPTH_MAX:
+            return "…"
+        inner = [(name, at + offset, part) for name, offset, part in node.parts]
+        if node.kind == ENUMERATION:
+            return self.of(node.parts[0][2], at, depth + 1)
+        if node.kind in (BOOLEAN, SIGNED, UNSIGNED, FLOATING, CHARACTER):
+            return self.number(node, read(at, node.bytes))
+        if node.kind == POINTER:
+            to = self.target(node, at)
+            return f"({self.name(node.parts[0][2])} *) {to:#x}"
+        if node.kind == OPTIONAL:
+            has = read(at + self.nodes[node.parts[0][2]].bytes, 1)[0]
+            return self.of(node.parts[0][2], at, depth + 1) if has else "nothing"
+        if node.kind == VARIANT:
+            return self.alternative(node, at, depth)
+        if node.kind == ARRAY:
+            return self.row(node, at, node.count, depth)
+        if node.kind in (STRUCTURE, PAIR, TUPLE):
+            return "{" + ", ".join((f"{name} = " if name else "") + self.of(part, place, depth + 1) for name, place, part in inner) + "}"
+        bare = BARE_BYTES.get(node.kind)
+        if bare is None or node.bytes not in (bare, bare + 8) or (node.parts and self.nodes[node.parts[0][2]].bytes == 0):
+            return f"<{node.bytes} bytes of {type_name(node.name) if node.name else 'an unknown type'}>"
+        return self.container(node, at + node.bytes, depth)
+
+    def name(self, number):
+        node = self.nodes[number]
+        return type_name(node.name) if node.name else ("long" if node.kind == SIGNED and node.bytes == 8 else "int" if node.kind == SIGNED else "void")
+
+    def number(self, node, data):
+        if node.kind == BOOLEAN:
+            return "true" if data[0] else "false"
+        if node.kind == FLOATING:
+            return {4: lambda: f"{struct.unpack('<f', data)[0]:.9g}", 8: lambda: repr(struct.unpack("<d", data)[0])}.get(node.bytes, lambda: f"0x{data[::-1].hex()}")()
+        value = int.from_bytes(data, "little", signed=node.kind == SIGNED)
+        return f"{value} '{chr(value)}'" if node.kind == CHARACTER and 32 <= value < 127 else str(value)
+
+    def target(self, node, at):
+        """Where the word leads there, 0: nowhere."""
+        value = word(read(at, 8), 0)
+        if node.distances:
+            return 0 if value == 1 else (at + value) & (1 << 64) - 1
+        return value
+
+    def alternative(self, node, at, depth):
+        alternatives = [self.nodes[part] for _, _, part in node.parts]
+        place = aligned(max(a.bytes for a in alternatives), max(a.alignment for a in alternatives))
+        index = word(read(at + place, 2 if len(alternatives) >= 256 else 1), 0, 2)
+        return self.of(node.parts[index][2], at, depth + 1) if index < len(alternatives) else "valueless"
+
+    def row(self, node, begin, count, depth):
+        element = self.nodes[node.parts[0][2]]
+        if element.kind == CHARACTER:
+            shown = min(count, self.elements_max)
+            data = read(begin, shown * element.bytes) if shown else b""
+            text = data.decode({1: "utf-8", 2: "utf-16-le", 4: "utf-32-le"}[element.bytes], errors="replace")
+            text = text.split("\0")[0] if node.kind == ARRAY else text
+            escaped = "".join(c if c.isprintable() and c not in '"\\' else f"\\{c}" if c in '"\\' else f"\\{ord(c):03o}" for c in text)
+            return f'"{escaped}"' + ("..." if shown < count else "")
+        return self.listed(node, (begin + i * element.bytes for i in range(count)), depth)
+
+    def listed(self, node, places, depth):
+        """The elements that lie there; of split pairs {key, value}."""
+        element, shown = node.parts[0][2], []
+        for place in places:
+            if len(shown) == self.elements_max:
+                shown.append("...")
+                break
+            pair = self.nodes[element].parts if node.kind in MAPS else None
+            if pair is None:
+                shown.append(self.of(element, place, depth + 1))
+                continue
+            key, value = place if isinstance(place, tuple) else (place + pair[0][1], place + pair[1][1])
+            shown.append(f"[{self.of(pair[0][2], key, depth + 1)}] = {self.of(pair[1][2], value, depth + 1)}")
+        return "{" + ", ".join(shown) + "}"
+
+    def container(self, node, end, depth):
+        """`end`: of its bytes. Its own words stand there, as libstdc++ 12 and taiyen lay them out."""
+        def at(before_end):
+            return word(read(end - before_end, 8), 0)
+        element = self.nodes[node.parts[0][2]] if node.parts else None
+        to = lambda place: self.target(node, place)
+        if node.kind == STRING:
+            return self.row(node, to(end - 32), at(24), depth)
+        if node.kind == VECTOR:
+            return self.row(node, to(end - 24), (to(end - 16) - to(end - 24)) // element.bytes, depth)
+        if node.kind == BIT_VECTOR:
+            count = (at(24) - at(40)) * 8 + word(read(end - 16, 4), 0, 4)
+            shown = min(count, self.elements_max)
+            data = read(at(40), (shown + 7) // 8) if shown else b""
+            return "{" + ", ".join(["true" if data[i // 8] >> i % 8 & 1 else "false" for i in range(shown)] + ["..."] * (shown < count)) + "}"
+        if node.kind == DEQUE:
+            return self.listed(node, self.in_deque(to, end, element), depth)
+        if node.kind == LIST:
+            return self.listed(node, self.linked(to, to(end - 24), end - 24, aligned(16, element.alignment)), depth)
+        if node.kind == FORWARD_LIST or node.kind in HASHES:
+            first = end - 8 if node.kind == FORWARD_LIST else end - 40
+            return self.listed(node, self.linked(to, to(first), 0, aligned(8, element.alignment)), depth)
+        if node.kind in TREES:
+            return self.listed(node, self.in_tree(to, end, at(8), aligned(32, element.alignment)), depth)
+        if node.kind in FLAT:
+            return self.listed(node, self.in_table(to(end - 32), at(24), element), depth)
+        return self.listed(node, self.in_btree(node, to, end, at(16)), depth)
+
+    @staticmethod
+    def in_deque(to, end, element):
+        each = max(1, 512 // element.bytes)
+        here, row, last, block_end = to(end - 64), end - 40, to(end - 32), to(end - 48)
+        row = to(row)
+        while here != last:
+            if here == block_end:
+                row += 8
+                here = to(row)
+                block_end = here + each * element.bytes
+                continue
+            yield here
+            here += element.bytes
+
+    @staticmethod
+    def linked(to, node, end, before_element):
+        while node != end:
+            yield node + before_element
+            node = to(node)
+
+    @staticmethod
+    def in_tree(to, end, count, before_element):
+        node = to(end - 24)
+        for _ in range(count):
+            yield node + before_element
+            if to(node + 24) != 0:
+                node = to(node + 24)
+                while to(node + 16) != 0:
+                    node = to(node + 16)
+            else:
+                above = to(node + 8)
+                while to(above + 24) == node:
+                    node, above = above, to(above + 8)
+                node = above
+
+    @staticmethod
+    def in_table(block, slots, element):
+        first = block + aligned(max(slots, 16), max(16, element.alignment))
+        for slot in range(slots):
+            if read(block + slot, 1)[0] < 0x80:
+                yield first + slot * element.bytes
+
+    def in_btree(self, node, to, end, count):
+        form = node.count - 256
+        is_apart, keys_are_digests, digest_bytes = form & 1, form & 2, form >> 2
+        element = self.nodes[node.parts[0][2]]
+        is_map = node.kind in MAPS
+        key = self.nodes[element.parts[0][2]] if is_map else element
+        key_bytes, key_alignment = (8, 8) if is_apart else (key.bytes, key.alignment)
+        value = self.nodes[element.parts[1][2]] if is_map and not is_apart else None
+        leaf = to(end - 32)
+        while count > 0 and leaf != 0:
+            head = read(leaf, 24)
+            here, slots = word(head, 16, 2), word(head, 18, 2)
+            order = 24 + slots * digest_bytes
+            keys = 24 if keys_are_digests else aligned(order + slots, key_alignment)
+            behind = order + slots if keys_are_digests else keys + slots * key_bytes
+            for slot in read(leaf + order, here):
+                place = leaf + keys + slot * key_bytes
+                if is_apart:
+                    yield to(place)
+                elif value is None:
+                    yield place
+                else:
+                    yield place, leaf + aligned(behind, value.alignment) + slot * value.bytes
+            count -= here
+            leaf = to(leaf + 8)
+
+
+def text_by_shape(span, fingerprint, address, count):
+    """What the object holds. Raises Unreadable."""
+    nodes = span.shape_of(fingerprint)
+    shown = ShapeText(nodes)
+    try:
+        texts = [shown.of(0, address + i * nodes[0].bytes) for i in range(min(count, shown.elements_max))]
+    except (IndexError, ZeroDivisionError, OverflowError, ValueError, gdb.error) as error:
+        raise Unreadable("the object or the shape of its type is damaged") from error
+    return texts[0] if count == 1 else "{" + ", ".join(texts) + "}"
 
 
 def type_name(mangled):
@@ -134,11 +411,16 @@ def type_name(mangled):
 
 def object_at(mangled, address):
     """The named object with its type; without debug information of the type its address."""
-    name = type_name(mangled)
+    found = known_object_at(mangled, address)
+    return gdb.Value(address).cast(gdb.lookup_type("void").pointer()) if found is None else found
+
+
+def known_object_at(mangled, address):
+    """None: there is no debug information of the type."""
     try:
-        return gdb.Value(address).cast(gdb.lookup_type(name).pointer()).dereference()
+        return gdb.Value(address).cast(gdb.lookup_type(type_name(mangled)).pointer()).dereference()
     except gdb.error:
-        return gdb.Value(address).cast(gdb.lookup_type("void").pointer())
+        return None
 
 
 def innermost(value):
@@ -225,11 +507,19 @@ class HeapPrinter:
 
     def children(self):
         try:
-            names = span_of(self.value).names()
+            span = span_of(self.value)
+            objects = span.objects()
         except Unreadable:
             return
-        for name, mangled, address, _ in names:
-            yield f'["{name}"]', object_at(mangled, address)
+        for name, fingerprint, address, _, count in objects:
+            mangled = fingerprint.split(" ")[0]
+            shown = known_object_at(mangled, address)
+            if shown is None:
+                try:
+                    shown = text_by_shape(span, fingerprint, address, count)
+                except Unreadable:
+                    shown = object_at(mangled, address)
+            yield f'["{name}"]', shown
 
 
 class ScopePrinter:
@@ -469,6 +759,27 @@ class Objects(gdb.Command):
             raise gdb.GdbError(str(reason)) from reason
 
 
+class Show(gdb.Command):
+    """taiyen-show HEAP NAME: what a named object holds, by the shape that the heap keeps of its type. No debug information of the type is needed. `set print elements` says how much is shown."""
+
+    def __init__(self):
+        super().__init__("taiyen-show", gdb.COMMAND_DATA, gdb.COMPLETE_EXPRESSION)
+
+    def invoke(self, argument, from_tty):
+        heap, _, wanted = argument.strip().rpartition(" ")
+        if not heap:
+            raise gdb.GdbError("usage: taiyen-show HEAP NAME")
+        try:
+            span = span_of(referenced(gdb.parse_and_eval(heap)))
+            for name, fingerprint, address, _, count in span.objects():
+                if name == wanted.strip('"'):
+                    print(f"{name} = {text_by_shape(span, fingerprint, address, count)}")
+                    return
+        except Unreadable as reason:
+            raise gdb.GdbError(str(reason)) from reason
+        raise gdb.GdbError(f"no object has the name {wanted}")
+
+
 def printers():
     made = gdb.printing.RegexpCollectionPrettyPrinter("taiyen")
     made.add_printer("heap", r"^taiyen::(Archive|Snapshot|Transactional|Volatile)Heap$", HeapPrinter)
@@ -487,3 +798,4 @@ gdb.printing.register_pretty_printer(None, printers(), replace=True)
 Offset()
 Object()
 Objects()
+Show()

@@ -10,11 +10,15 @@
 #include <array>
 #include <atomic>
 #include <bit>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include <taiyen/base/detail/export.hpp>
 #include <taiyen/base/error.hpp>
@@ -71,6 +75,19 @@ enum class Proof { sound, damaged, hidden };
 /// What became of an access to a protected page: `opened`: it may be repeated; `refused`: it is a real fault.
 enum class Touched { not_taken, opened, refused };
 
+/// What the shapes of a heap's types say of a word that a search has come across.
+struct WordUse {
+    enum class Kind : std::uint8_t {
+        unknown,    ///< no shape tells
+        number,     ///< nothing that anybody follows, whatever it looks like: a number, part of a text, what an `optional` held once
+        pointer,
+        container,  ///< one of a container's own words
+    };
+    Kind kind = Kind::unknown;
+    std::string path;        ///< of the value: `parts["bolt"].remark`; behind a pointer from the type on that it leads to
+    std::string type;        ///< of the value
+};
+
 class HeapCore {
 public:
     HeapCore(const HeapCore&) = delete;
@@ -98,6 +115,8 @@ public:
     /// Whether a live block of the durable span begins at the address. Others may change the heap meanwhile: what is taken or freed at this moment may be told either way. Requires: complete, and kept
     /// from leaving the slot table (visit_open_cores).
     virtual bool begins_block(const void* address) const;
+    /// What lies in those words, one use for each. Requires: nobody changes the heap meanwhile. Complexity: linear in the values of all named objects.
+    virtual std::vector<WordUse> uses_of(std::span<const HeapOffset> words) { return std::vector<WordUse>(words.size()); }
     /// What becomes of words in it that lead out of it.
     virtual ForeignPointers foreign_pointers() const noexcept { return ForeignPointers::refuse; }
     /// Held around calls of `engine()` that find or change named objects; holds nothing where the program itself serialises them.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <span>
 
 #include <taiyen/base/report.hpp>
 
@@ -21,13 +22,14 @@ std::string in_hexadecimal(std::uint64_t value) {
 }
 
 /// The sentence's middle: the block that the word lies in, and the named object if the block is one.
-std::string place_text(const HeapCore& core, HeapOffset where) {
+std::string place_text(const HeapCore& core, HeapOffset where, const WordUse& use) {
     const auto block = core.engine().find_block(reinterpret_cast<const void*>(core.ranges().durable + where.value));
     if (!block) return {};
     std::string text = " lies in the block of " + std::to_string(block->usable_bytes) + " bytes at offset " + in_hexadecimal(block->offset.value);
     for (const Root& root : core.engine().roots())
         if (root.object == block->offset)
             text += ", the object '" + root.name + "', at its byte " + std::to_string(where.value - block->offset.value);
+    if (!use.path.empty()) text += ", in " + use.path + " (" + use.type + ")";
     return text;
 }
 
@@ -50,7 +52,7 @@ void ForeignPointerScan::Range::include(std::uintptr_t first, std::uintptr_t las
     bytes = end - begin;
 }
 
-ForeignPointerScan::ForeignPointerScan(const HeapCore& core, ProgramPointers program) : core_(core) {
+ForeignPointerScan::ForeignPointerScan(HeapCore& core, ProgramPointers program) : core_(core) {
     if (program != ProgramPointers::unsearched) program_.emplace(core, program == ProgramPointers::linked);
     const auto include = [&](std::uintptr_t first, std::uintptr_t last) { (first < core.ranges().durable ? below_ : above_).include(first, last); };
     const auto [first, last] = scratch_used();
@@ -97,7 +99,7 @@ bool ForeignPointerScan::is_foreign(HeapOffset where, std::uintptr_t value) cons
     return block && block->content == Content::any;
 }
 
-Error ForeignPointerScan::refusal(const ForeignPointer& found) const {
+Error ForeignPointerScan::refusal(const ForeignPointer& found, const WordUse& use) const {
     std::string text = "a pointer to memory outside the heap (" + in_hexadecimal(found.target) + ", ";
     const auto* const target = reinterpret_cast<const void*>(found.target);
     std::string owner = "volatile memory of a container outside";
@@ -111,9 +113,14 @@ Error ForeignPointerScan::refusal(const ForeignPointer& found) const {
         remedy = "close that heap before saving, or move it to another address (`taiyen rebase`)";
         return false;
     });
-    text += owner + ")" + place_text(core_, found.where);
-    text += "; a container was moved there past its allocator: copy it instead; if it is a number that only looks like an address, " + remedy +
-            ", or save with ForeignPointers::report";
+    text += owner + ")" + place_text(core_, found.where, use);
+    if (use.kind == WordUse::Kind::pointer) {
+        text += "; make what it leads to in this heap, or set it to null before saving";
+    } else {
+        text += "; a container was moved there past its allocator: copy it instead";
+        if (use.kind == WordUse::Kind::unknown)
+            text += "; if it is a number that only looks like an address, " + remedy + ", or save with ForeignPointers::report";
+    }
     return {errc::foreign_pointer, core_.path(), found.where.value, text};
 }
 
@@ -142,23 +149,35 @@ void ForeignPointerScan::examine(HeapOffset offset, ByteCount length) {
 
 void ForeignPointerScan::search(HeapOffset offset, ByteCount length) {
     const std::uint64_t end = offset.value + length;
-    for (HeapOffset from = offset; told_ < told_max && from.value < end;) {
+    for (HeapOffset from = offset; found_.size() != looked_up_max + told_max && from.value < end;) {
         const auto found = find(from, end - from.value);
         if (!found) break;
-        refuse_or_report(found->where, refusal(*found));
-        from.value = found->where.value + sizeof(std::uint64_t);
+        found_.push_back(*found);
+        from.value = found->where.value + word_bytes;
     }
     if (program_) program_->look_at(offset, length);
 }
 
 void ForeignPointerScan::finish() {
-    if (!program_) return;
-    for (const ProgramAudit::Finding& found : program_->findings()) {
-        if (told_ == told_max) return;
+    const std::vector<ProgramAudit::Finding> of_program = program_ ? program_->findings() : std::vector<ProgramAudit::Finding>();
+    std::vector<HeapOffset> words;
+    for (const ForeignPointer& found : found_) words.push_back(found.where);
+    for (const ProgramAudit::Finding& found : of_program) words.push_back(found.where);
+    if (words.empty()) return;
+    const std::size_t looked_up = std::min(words.size(), looked_up_max);
+    std::vector<WordUse> uses = core_.uses_of(std::span(words).first(looked_up));
+    uses.resize(words.size());
+    for (std::size_t i = 0; i != words.size() && told_ != told_max; ++i) {
+        if (i < found_.size()) {
+            if (uses[i].kind != WordUse::Kind::number) refuse_or_report(words[i], refusal(found_[i], uses[i]));
+            continue;
+        }
+        const ProgramAudit::Finding& found = of_program[i - found_.size()];
+        if (uses[i].kind == WordUse::Kind::number && found.count == 1) continue;  // of several nobody knows what the others are
         const std::string others = found.count == 1 ? "" : " and " + std::to_string(found.count - 1) + " others in blocks of that size";
         refuse_or_report(found.where, {errc::foreign_pointer, core_.path(), found.where.value,
                                        "a pointer to the program's own memory (" + in_hexadecimal(found.target) + ", " +
-                                           program_->describe(found.target) + ")" + place_text(core_, found.where) + others + program_remedy});
+                                           program_->describe(found.target) + ")" + place_text(core_, found.where, uses[i]) + others + program_remedy});
     }
 }
 

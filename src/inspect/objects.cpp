@@ -6,6 +6,7 @@
 
 #include <taiyen/base/error.hpp>
 
+#include "inspect/objects_of.hpp"
 #include "inspect/type_text.hpp"
 #include "inspect/volatile_access.hpp"
 #include "store/heap_access.hpp"
@@ -25,7 +26,9 @@ std::shared_ptr<const Shape> shape_of(const heap::Engine& engine, const std::str
     }
 }
 
-std::vector<StoredObject> by_name(const heap::Engine& engine) {
+}  // namespace
+
+std::vector<StoredObject> inspect::objects_of(const heap::Engine& engine) {
     std::vector<StoredObject> objects;
     std::map<std::string, std::shared_ptr<const Shape>> shapes;
     for (heap::Root& root : engine.roots()) {
@@ -40,19 +43,17 @@ std::vector<StoredObject> by_name(const heap::Engine& engine) {
     return objects;
 }
 
-}  // namespace
-
 std::vector<StoredObject> stored_objects(const ArchiveHeap& heap) {
     const store::HeapFile& file = HeapAccess::file(heap);
     file.check_usable(true);
     const txn::Reading reading(file);
-    return by_name(file.engine());
+    return inspect::objects_of(file.engine());
 }
 
 std::vector<StoredObject> stored_objects(const VolatileHeap& heap) {
     const heap::HeapCore& core = inspect::volatile_core(heap);
     const auto lock = core.lock_engine();
-    return by_name(core.engine());
+    return inspect::objects_of(core.engine());
 }
 
 }  // namespace taiyen

@@ -132,6 +132,7 @@ public:
     /// Drops all private copies: the span is what the files hold. Requires: nobody stores, no save runs. What the engine has built from the old bytes is forgotten.
     void drop_private();
     ForeignPointers foreign_pointers() const noexcept override { return foreign_pointers_; }
+    std::vector<heap::WordUse> uses_of(std::span<const HeapOffset> words) override;  // in inspect
     /// Which pointers to the program's memory the next save or commit is searched for. What objects outside have on loan leads to them, rightly.
     ProgramPointers next_program_pointers() const noexcept {
         const bool searched = (program_pointers_ == ProgramPointers::linked && searched_program_) || !held_.is_idle();

@@ -7,7 +7,7 @@
 
 namespace taiyen::crash {
 
-/// TAIYEN_CRASH_BUDGET: 1 is some minutes of two processors, 0.01 a hundredth of it; `./bootstrap.sh test` takes 0.14.
+/// TAIYEN_CRASH_BUDGET: 1 is some minutes of two processors, 0.01 a hundredth of it; `./bootstrap.sh test` takes 0.1.
 inline double budget() {
     const char* const given = std::getenv("TAIYEN_CRASH_BUDGET");
     return given != nullptr ? std::stod(given) : 1.0;

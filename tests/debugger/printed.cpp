@@ -18,6 +18,8 @@ struct Linked {
     int number;
 };
 
+void make_others(taiyen::SnapshotHeap& heap);
+
 [[gnu::noinline]] void look() { asm volatile(""); }
 
 int main(int, char** argv) {
@@ -37,6 +39,8 @@ int main(int, char** argv) {
         ids.insert(1'000'000);
         drawing.snapshot();
     }
+    taiyen::SnapshotHeap others(taiyen::create_only, folder + "/others.tyn");
+    make_others(others);
     taiyen::VolatileHeap memory;
     memory.construct<int>("größe", 42);
     taiyen::ArchiveHeap closed(taiyen::create_only, folder + "/closed.tyn");

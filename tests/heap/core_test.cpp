@@ -180,7 +180,9 @@ BOOST_AUTO_TEST_CASE(the_scan_finds_what_leads_out_of_the_heap_and_nothing_else)
     }
     block[3] = number(scratch);
     heap::add_named(core, "table", {block, words * 8, 1, "t"});
-    BOOST_CHECK_EXCEPTION(heap::ForeignPointerScan(core).examine(begin, words * 8), Error, [&](const Error& e) {
+    heap::ForeignPointerScan scan(core);
+    scan.examine(begin, words * 8);
+    BOOST_CHECK_EXCEPTION(scan.finish(), Error, [&](const Error& e) {
         return has_code(e, errc::foreign_pointer) && e.offset() == begin.value + 24 && std::string(e.what()).find("'table'") != std::string::npos;
     });
     heap::deallocate(scratch);

@@ -1,12 +1,12 @@
 #pragma once
-/// What is done about words of a heap that lead out of it: nobody but this process could follow them.
+/// What is done about words of a heap that lead out of it: nobody but this process could follow them. What the shape of a type tells to be a number is none, whatever it looks like.
 
 namespace taiyen {
 
 /// What becomes of a save, a commit or the making of an object when a word leads out of the heap.
 enum class ForeignPointers {
     refuse,  ///< Error{foreign_pointer}, before anything is written; the object is not made, the transaction is rolled back
-    /// The report handler is told (errc::foreign_pointer, the word's address), of sixteen words in a save at most, and it goes on. For numbers that look like addresses
+    /// The report handler is told (errc::foreign_pointer, the word's address), of sixteen words in a save at most, and it goes on. For numbers that look like addresses in opaque classes
     report
 };
 
