@@ -146,9 +146,9 @@ class Span:
         parts = {}
         begin = f"{SHAPE}{xxhash.xxh3_64_intdigest(fingerprint.encode(), seed=7):016x} "
         for name, text, offset, _, count in self.entries():
-            if offset == 0 and name.startswith(begin):
+            if offset == 0 and name.startswith(begin) and name[len(begin):].isdecimal():
                 parts[int(name[len(begin):])] = (text, count)
-        if not parts or sorted(parts) != list(range(parts.get(0, (b"", 0))[1])):
+        if 0 not in parts or parts[0][1] > 32 or sorted(parts) != list(range(parts[0][1])):
             raise Unreadable("no debug information of the type, and the heap doesn't keep its shape")
         return shape_nodes(b"".join(parts[i][0] for i in sorted(parts)))
 
@@ -207,23 +207,35 @@ TREES, HASHES, BTREES, FLAT = range(20, 24), range(24, 28), range(28, 36), range
 BARE_BYTES = {STRING: 32, VECTOR: 24, BIT_VECTOR: 40, DEQUE: 80, LIST: 24, FORWARD_LIST: 8, **dict.fromkeys(TREES, 48), **dict.fromkeys(HASHES, 56),
               **dict.fromkeys(BTREES, 40), **dict.fromkeys(FLAT, 32)}
 DEPTH_MAX = 20
+VALUES_MAX = 20000  # of one text
+STEPS_MAX = 192  # from one element of a tree to the next
 
 
 class ShapeText:
-    """Values of a heap as text, by the shape of their type alone; nothing that is read there is believed: no more elements are read than are printed, and no deeper than DEPTH_MAX."""
+    """Values of a heap as text, by the shape of their type alone. Whatever is read there, the text ends: behind VALUES_MAX values, or DEPTH_MAX within each other."""
 
     def __init__(self, nodes):
         self.nodes = nodes
+        self.left = VALUES_MAX
         self.elements_max = gdb.parameter("print elements") or 1 << 20
 
     def of(self, number, at, depth=0):
+        try:
+            return self.known(number, at, depth)
+        except (LookupError, ArithmeticError, ValueError, AttributeError, TypeError, MemoryError, Unreadable, gdb.error):
+            return "<damaged>"
+
+    def known(self, number, at, depth):
         node = self.nodes[number]
-        if depth > DEPTH_MAX:
+        self.left -= 1
+        if depth > DEPTH_MAX or self.left < 0:
             return "…"
         inner = [(name, at + offset, part) for name, offset, part in node.parts]
         if node.kind == ENUMERATION:
             return self.of(node.parts[0][2], at, depth + 1)
         if node.kind in (BOOLEAN, SIGNED, UNSIGNED, FLOATING, CHARACTER):
+            if node.bytes > 16:
+                raise ValueError
             return self.number(node, read(at, node.bytes))
         if node.kind == POINTER:
             to = self.target(node, at)
@@ -244,7 +256,10 @@ class ShapeText:
 
     def name(self, number):
         node = self.nodes[number]
-        return type_name(node.name) if node.name else ("long" if node.kind == SIGNED and node.bytes == 8 else "int" if node.kind == SIGNED else "void")
+        if node.name:
+            return type_name(node.name)
+        begin = {SIGNED: "int", UNSIGNED: "uint"}.get(node.kind)
+        return f"{begin}{node.bytes * 8}_t" if begin else {BOOLEAN: "bool", CHARACTER: "char", FLOATING: "float" if node.bytes == 4 else "double", STRING: "string"}.get(node.kind, "void")
 
     def number(self, node, data):
         if node.kind == BOOLEAN:
@@ -271,7 +286,7 @@ class ShapeText:
         element = self.nodes[node.parts[0][2]]
         if element.kind == CHARACTER:
             shown = min(count, self.elements_max)
-            data = read(begin, shown * element.bytes) if shown else b""
+            data = read(begin, min(shown * element.bytes, 1 << 24)) if shown else b""
             text = data.decode({1: "utf-8", 2: "utf-16-le", 4: "utf-32-le"}[element.bytes], errors="replace")
             text = text.split("\0")[0] if node.kind == ARRAY else text
             escaped = "".join(c if c.isprintable() and c not in '"\\' else f"\\{c}" if c in '"\\' else f"\\{ord(c):03o}" for c in text)
@@ -282,7 +297,7 @@ class ShapeText:
         """The elements that lie there; of split pairs {key, value}."""
         element, shown = node.parts[0][2], []
         for place in places:
-            if len(shown) == self.elements_max:
+            if len(shown) == self.elements_max or self.left < 0:
                 shown.append("...")
                 break
             pair = self.nodes[element].parts if node.kind in MAPS else None
@@ -348,20 +363,25 @@ class ShapeText:
             yield node + before_element
             if to(node + 24) != 0:
                 node = to(node + 24)
-                while to(node + 16) != 0:
+                for _ in range(STEPS_MAX):
+                    if to(node + 16) == 0:
+                        break
                     node = to(node + 16)
             else:
                 above = to(node + 8)
-                while to(above + 24) == node:
+                for _ in range(STEPS_MAX):
+                    if to(above + 24) != node:
+                        break
                     node, above = above, to(above + 8)
                 node = above
 
     @staticmethod
     def in_table(block, slots, element):
         first = block + aligned(max(slots, 16), max(16, element.alignment))
-        for slot in range(slots):
-            if read(block + slot, 1)[0] < 0x80:
-                yield first + slot * element.bytes
+        for begin in range(0, slots, 4096):
+            for slot, control in enumerate(read(block + begin, min(4096, slots - begin)), begin):
+                if control < 0x80:
+                    yield first + slot * element.bytes
 
     def in_btree(self, node, to, end, count):
         form = node.count - 256
@@ -375,6 +395,8 @@ class ShapeText:
         while count > 0 and leaf != 0:
             head = read(leaf, 24)
             here, slots = word(head, 16, 2), word(head, 18, 2)
+            if here == 0 or here > slots or slots > 255:
+                raise ValueError
             order = 24 + slots * digest_bytes
             keys = 24 if keys_are_digests else aligned(order + slots, key_alignment)
             behind = order + slots if keys_are_digests else keys + slots * key_bytes
@@ -390,15 +412,16 @@ class ShapeText:
             leaf = to(leaf + 8)
 
 
-def text_by_shape(span, fingerprint, address, count):
+def text_by_shape(span, fingerprint, address, size, count):
     """What the object holds. Raises Unreadable."""
     nodes = span.shape_of(fingerprint)
+    if nodes[0].bytes != size:
+        raise Unreadable("the shape that the heap keeps of the type is another type's")
     shown = ShapeText(nodes)
-    try:
-        texts = [shown.of(0, address + i * nodes[0].bytes) for i in range(min(count, shown.elements_max))]
-    except (IndexError, ZeroDivisionError, OverflowError, ValueError, gdb.error) as error:
-        raise Unreadable("the object or the shape of its type is damaged") from error
-    return texts[0] if count == 1 else "{" + ", ".join(texts) + "}"
+    if count == 1:
+        return shown.of(0, address)
+    texts = [shown.of(0, address + i * size) for i in range(min(count, shown.elements_max))]
+    return "{" + ", ".join(texts + ["..."] * (count > len(texts))) + "}"
 
 
 def type_name(mangled):
@@ -511,12 +534,12 @@ class HeapPrinter:
             objects = span.objects()
         except Unreadable:
             return
-        for name, fingerprint, address, _, count in objects:
+        for name, fingerprint, address, size, count in objects:
             mangled = fingerprint.split(" ")[0]
             shown = known_object_at(mangled, address)
             if shown is None:
                 try:
-                    shown = text_by_shape(span, fingerprint, address, count)
+                    shown = text_by_shape(span, fingerprint, address, size, count)
                 except Unreadable:
                     shown = object_at(mangled, address)
             yield f'["{name}"]', shown
@@ -771,9 +794,9 @@ class Show(gdb.Command):
             raise gdb.GdbError("usage: taiyen-show HEAP NAME")
         try:
             span = span_of(referenced(gdb.parse_and_eval(heap)))
-            for name, fingerprint, address, _, count in span.objects():
+            for name, fingerprint, address, size, count in span.objects():
                 if name == wanted.strip('"'):
-                    print(f"{name} = {text_by_shape(span, fingerprint, address, count)}")
+                    print(f"{name} = {text_by_shape(span, fingerprint, address, size, count)}")
                     return
         except Unreadable as reason:
             raise gdb.GdbError(str(reason)) from reason

@@ -302,10 +302,13 @@ static std::uint32_t number_of(shape::TypeShape& type) noexcept {
 }
 
 /// Under the engine's lock. Empty: the heap has it, or the directory is damaged where shapes lie, which is nothing to whoever wants the object.
-static std::string_view wanted_shape(const Engine& engine, shape::TypeShape& type, std::string_view fingerprint) {
+static std::string_view wanted_shape(HeapCore& core, shape::TypeShape& type, std::string_view fingerprint) {
     try {
         const std::string& own = shape::encoded(type);
-        return shape::is_wanted(own, engine.shape_of(fingerprint)) ? std::string_view(own) : std::string_view();
+        const auto stored = core.engine().shape_of(fingerprint);
+        if (shape::is_wanted(own, stored)) return own;
+        if (*stored != own) core.type_notes().doubt_shape(fingerprint);
+        return {};
     } catch (const Error&) {
         return {};
     }
@@ -362,7 +365,7 @@ void add_named(HeapCore& core, std::string_view name, const NamedObject& object,
     const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(object.object) - core.ranges().durable;
     const std::uint32_t number = type == nullptr ? 0 : number_of(*type);
     const bool is_kept = type == nullptr || core.type_notes().is_shape_kept(number, core.engine().outside_changes());
-    const std::string_view wanted = is_kept ? std::string_view() : wanted_shape(core.engine(), *type, object.fingerprint);
+    const std::string_view wanted = is_kept ? std::string_view() : wanted_shape(core, *type, object.fingerprint);
     if (!wanted.empty()) refuse_contradiction(core, *type, object.fingerprint);
     core.engine().add_root({std::string(name), object.fingerprint, HeapOffset{offset}, object.bytes, object.count}, wanted);
     if (!is_kept) core.type_notes().set_shape_kept(number, core.engine().outside_changes());
@@ -439,7 +442,7 @@ void check_shape(const HeapCore& core, std::string_view name, shape::TypeShape& 
     if (!accept) compare_shape(core, name, type, fingerprint);
     const std::string_view wanted = [&] {
         const auto lock = core.lock_engine();
-        return wanted_shape(core.engine(), type, fingerprint);
+        return wanted_shape(core, type, fingerprint);
     }();
     if (!wanted.empty()) core.note_shape(fingerprint, wanted);
     core.type_notes().set_shape_settled(number_of(type));

@@ -78,14 +78,14 @@ enum class Touched { not_taken, opened, refused };
 /// What the shapes of a heap's types say of a word that a search has come across.
 struct WordUse {
     enum class Kind : std::uint8_t {
-        unknown,    ///< no shape tells
-        number,     ///< nothing that anybody follows, whatever it looks like: a number, part of a text, what an `optional` held once
+        unknown,  ///< no shape tells
+        number,  ///< nothing that anybody follows, whatever it looks like: a number in which no program keeps addresses, what an `optional` held once
         pointer,
         container,  ///< one of a container's own words
     };
     Kind kind = Kind::unknown;
-    std::string path;        ///< of the value: `parts["bolt"].remark`; behind a pointer from the type on that it leads to
-    std::string type;        ///< of the value
+    std::string path;  ///< of the value: `parts["bolt"].remark`; behind a pointer from the type on that it leads to
+    std::string type;  ///< of the value
 };
 
 class HeapCore {
@@ -115,7 +115,8 @@ public:
     /// Whether a live block of the durable span begins at the address. Others may change the heap meanwhile: what is taken or freed at this moment may be told either way. Requires: complete, and kept
     /// from leaving the slot table (visit_open_cores).
     virtual bool begins_block(const void* address) const;
-    /// What lies in those words, one use for each. Requires: nobody changes the heap meanwhile. Complexity: linear in the values of all named objects.
+    /// What lies in those words, one use for each: in fields and elements of named objects, and of what typed pointers in them lead to. Puts nothing right. Requires: nobody changes the heap
+    /// meanwhile. Complexity: linear in the values of all named objects.
     virtual std::vector<WordUse> uses_of(std::span<const HeapOffset> words) { return std::vector<WordUse>(words.size()); }
     /// What becomes of words in it that lead out of it.
     virtual ForeignPointers foreign_pointers() const noexcept { return ForeignPointers::refuse; }

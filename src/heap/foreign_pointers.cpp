@@ -161,23 +161,25 @@ void ForeignPointerScan::search(HeapOffset offset, ByteCount length) {
 void ForeignPointerScan::finish() {
     const std::vector<ProgramAudit::Finding> of_program = program_ ? program_->findings() : std::vector<ProgramAudit::Finding>();
     std::vector<HeapOffset> words;
-    for (const ForeignPointer& found : found_) words.push_back(found.where);
     for (const ProgramAudit::Finding& found : of_program) words.push_back(found.where);
+    for (const ForeignPointer& found : found_) words.push_back(found.where);
     if (words.empty()) return;
-    const std::size_t looked_up = std::min(words.size(), looked_up_max);
-    std::vector<WordUse> uses = core_.uses_of(std::span(words).first(looked_up));
+    // Who has them reported goes on with them anyway: then nothing is looked up.
+    std::vector<WordUse> uses;
+    if (core_.foreign_pointers() == ForeignPointers::refuse) uses = core_.uses_of(std::span(words).first(std::min(words.size(), looked_up_max)));
     uses.resize(words.size());
-    for (std::size_t i = 0; i != words.size() && told_ != told_max; ++i) {
-        if (i < found_.size()) {
-            if (uses[i].kind != WordUse::Kind::number) refuse_or_report(words[i], refusal(found_[i], uses[i]));
-            continue;
-        }
-        const ProgramAudit::Finding& found = of_program[i - found_.size()];
+    for (std::size_t i = 0; i != found_.size() && told_ != told_max; ++i) {
+        const WordUse& use = uses[of_program.size() + i];
+        if (use.kind != WordUse::Kind::number) refuse_or_report(found_[i].where, refusal(found_[i], use));
+    }
+    for (std::size_t i = 0; i != of_program.size() && told_ != told_max; ++i) {
+        const ProgramAudit::Finding& found = of_program[i];
         if (uses[i].kind == WordUse::Kind::number && found.count == 1) continue;  // of several nobody knows what the others are
         const std::string others = found.count == 1 ? "" : " and " + std::to_string(found.count - 1) + " others in blocks of that size";
-        refuse_or_report(found.where, {errc::foreign_pointer, core_.path(), found.where.value,
-                                       "a pointer to the program's own memory (" + in_hexadecimal(found.target) + ", " +
-                                           program_->describe(found.target) + ")" + place_text(core_, found.where, uses[i]) + others + program_remedy});
+        refuse_or_report(found.where,
+                         {errc::foreign_pointer, core_.path(), found.where.value,
+                          "a pointer to the program's own memory (" + in_hexadecimal(found.target) + ", " + program_->describe(found.target) + ")" +
+                              place_text(core_, found.where, uses[i]) + others + program_remedy});
     }
 }
 

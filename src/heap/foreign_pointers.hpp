@@ -5,7 +5,7 @@
 /// parameters moved into members) pass it by. A word counts if it lies 8-byte aligned in a live block and
 /// (a) equals the start of a live scratch block, or
 /// (b) equals the start of a live block of another open heap. A number that merely lies in a heap is a number: two ints side by side may.
-/// (c) and no shape says that it is a number: a `std::int64_t` of a named object is one, whatever it looks like.
+/// (c) and no shape says that it is a number (HeapCore::uses_of), where the heap refuses such words.
 /// Words in free memory, in pointer-free blocks and in the engine's metadata don't count; pages of pointer-free blocks aren't read. Cost: one range test per word where no other heap is open; exact look-ups on a hit only.
 /// Where it is asked for, pointers to the program's own memory are found with them (program_audit.hpp).
 /// Thread rule: external lock on the scanned heap; the other heaps may be in use and may be closed meanwhile.

@@ -32,6 +32,17 @@ bool TypeNotes::is_shape_noted(std::string_view fingerprint) const {
     return shapes_.contains(fingerprint);
 }
 
+void TypeNotes::doubt_shape(std::string_view fingerprint) {
+    const std::lock_guard lock(mutex_);
+    doubted_.emplace(fingerprint);
+}
+
+bool TypeNotes::is_shape_doubted(std::string_view fingerprint, std::string_view stored) const {
+    const std::lock_guard lock(mutex_);
+    const auto noted = shapes_.find(fingerprint);
+    return doubted_.contains(fingerprint) || (noted != shapes_.end() && noted->second != stored);
+}
+
 void TypeNotes::write_waiting(Engine& engine) noexcept {
     const std::lock_guard lock(mutex_);
     waiting_.store(false, std::memory_order_relaxed);

@@ -26,6 +26,9 @@ public:
     /// The shape of the type with that fingerprint is to become this one, unless the heap has one that says as much by then.
     void note_shape(std::string_view fingerprint, std::string_view encoded);
     bool is_shape_noted(std::string_view fingerprint) const;
+    /// The program's own shape of that type is another one than the heap keeps, which may say more: what is decided by it may be wrong.
+    void doubt_shape(std::string_view fingerprint);
+    bool is_shape_doubted(std::string_view fingerprint, std::string_view stored) const;
     /// Whether the shape of the type of that number, from 1 on, was compared since the heap was opened, and whether it was noted then, if it was wanted. Of types that share a place, as those of more than 1,024 do, the last one counts.
     bool is_shape_checked(std::uint32_t type) const noexcept { return type != 0 && looked_at(type).load(std::memory_order_relaxed) / 2 == type; }
     bool is_shape_settled(std::uint32_t type) const noexcept { return type != 0 && looked_at(type).load(std::memory_order_relaxed) == 2 * type + 1; }
@@ -81,6 +84,7 @@ private:
     mutable std::mutex mutex_;
     std::map<std::string, std::string, std::less<>> fingerprints_;
     std::map<std::string, std::string, std::less<>> shapes_;
+    std::set<std::string, std::less<>> doubted_;  ///< fingerprints
     std::set<std::string, std::less<>> looked_at_;
     std::atomic<bool> waiting_ = false;
     std::atomic<std::uint32_t> trusting_ = 0;

@@ -345,7 +345,8 @@ bool inspect::ViewAccess::has_simple_keys(const ViewValue& map) noexcept {
     return is_text(shape, key) || (kind >= ShapeKind::boolean && kind <= ShapeKind::enumeration && kind != ShapeKind::character);
 }
 
-ViewValue inspect::ViewAccess::object(store::HeapFile& heap, std::shared_ptr<const Shape> shape, std::uint64_t offset, std::uint64_t count) {
+ViewValue inspect::ViewAccess::object(store::HeapFile& heap, std::shared_ptr<const Shape> shape, std::uint64_t offset, std::uint64_t count,
+                                      ViewMemory::Rot rot) {
     const ShapeNode& one = shape->nodes.front();
     const std::uint64_t bytes = std::max<std::uint64_t>(one.bytes, 1);
     std::uint32_t node = 0;
@@ -357,7 +358,7 @@ ViewValue inspect::ViewAccess::object(store::HeapFile& heap, std::shared_ptr<con
         several->nodes.push_back({ShapeKind::array, false, false, one.bytes * count, one.alignment, count, {}, {{{}, 0, 0}}});
         shape = std::move(several);
     }
-    auto memory = std::make_shared<const ViewMemory>(heap, std::move(shape));
+    auto memory = std::make_shared<const ViewMemory>(heap, std::move(shape), rot);
     memory->require(offset, memory->shape->nodes[node].bytes);
     return {std::move(memory), node, offset};
 }

@@ -17,7 +17,9 @@
 namespace taiyen::inspect {
 
 struct ViewMemory {
-    ViewMemory(store::HeapFile& heap, std::shared_ptr<const Shape> type) : file(heap), shape(std::move(type)) {}
+    enum class Rot { is_put_right, is_refused };
+    ViewMemory(store::HeapFile& heap, std::shared_ptr<const Shape> type, Rot found = Rot::is_put_right)
+        : file(heap), shape(std::move(type)), rot(found) {}
 
     std::uint64_t end() const { return file.image().mapped(); }
     [[noreturn]] void throw_corrupt(std::uint64_t offset, const std::string& what) const {
@@ -29,7 +31,10 @@ struct ViewMemory {
     }
     void read(std::uint64_t offset, void* to, std::uint64_t bytes) const {
         require(offset, bytes);
-        file.prove({offset}, bytes);
+        if (rot == Rot::is_put_right)
+            file.prove({offset}, bytes);
+        else if (!file.is_sound({offset}, bytes))
+            throw_corrupt(offset, "a page is not as it was saved");
         std::memcpy(to, reinterpret_cast<const void*>(file.ranges().durable + offset), bytes);
     }
     template <class T>
@@ -52,6 +57,7 @@ struct ViewMemory {
 
     store::HeapFile& file;
     const std::shared_ptr<const Shape> shape;
+    const Rot rot;
 };
 
 /// Of a value that is a bit of a `vector<bool>`: no node of the shape.
@@ -59,7 +65,8 @@ inline constexpr std::uint32_t bit_node = 0xffff'ffff;
 
 struct ViewAccess {
     /// Of an object: of several, the array of them. Throws: Error{corrupt}: it ends behind the heap.
-    static ViewValue object(store::HeapFile& heap, std::shared_ptr<const Shape> shape, std::uint64_t offset, std::uint64_t count);
+    static ViewValue object(store::HeapFile& heap, std::shared_ptr<const Shape> shape, std::uint64_t offset, std::uint64_t count,
+                            ViewMemory::Rot rot = ViewMemory::Rot::is_put_right);
 
     static ViewValue inner(const ViewValue& value, std::uint32_t node, std::uint64_t offset) { return value.inner(node, offset); }
     static ViewValue pair(const ViewValue& value, std::uint32_t node, std::uint64_t first, std::uint64_t second) {

@@ -146,6 +146,8 @@ public:
     bool proves() const noexcept override { return true; }
     /// Throws: Error{corrupt | io_error}: nobody has the page whole, or it was changed already and nobody can tell what was stored from what rotted.
     void prove(HeapOffset offset, ByteCount length) override { proofs_.prove(offset, length); }
+    /// For who would rather not know than have something put right. Requires: as prove.
+    bool is_sound(HeapOffset offset, ByteCount length) { return proofs_.is_sound(offset, length); }
     heap::Proof about_to_change(HeapOffset offset, ByteCount length, bool asked) noexcept override {
         return proofs_.about_to_change(offset, length, asked);
     }

@@ -57,6 +57,14 @@ void Proofs::prove(HeapOffset offset, ByteCount length) {
     for (PageNumber page = page_of(offset); page <= last; ++page.value) prove_page(page);
 }
 
+bool Proofs::is_sound(HeapOffset offset, ByteCount length) {
+    if (length == 0) return true;
+    const PageNumber last = page_of({offset.value + length - 1});
+    for (PageNumber page = page_of(offset); page <= last; ++page.value)
+        if (image_.is_hidden(page) || !is_proven(page)) return false;
+    return true;
+}
+
 void Proofs::prove_page(PageNumber page) {
     if (is_proven(page)) return;
     image_.open_hidden(page);

@@ -31,6 +31,8 @@ public:
 
     // As heap::SpanHost and heap::HeapCore say.
     void prove(HeapOffset offset, ByteCount length);
+    /// Whether they are as they were saved, or stored since; nothing is put right, and what is hidden stays so.
+    bool is_sound(HeapOffset offset, ByteCount length);
     heap::Proof about_to_change(HeapOffset offset, ByteCount length, bool asked) noexcept;
     heap::Touched on_touch(void* address, bool writes) noexcept;
 
@@ -60,7 +62,7 @@ public:
     void check_base(PageNumber page);
     /// The same for many pages, read by runs.
     void check_bases(std::span<const ChangedPage> changed, bool punches);
-    /// The pages of these runs that differ from the newest save. `scan`: refuses those with a pointer that leads out of the heap; null: none is looked for.
+    /// The pages of these runs that differ from the newest save. `scan`: looks for words that lead out of the heap; null: none is looked for.
     std::vector<ChangedPage> changed_pages(const std::vector<vm::PageRun>& runs, heap::ForeignPointerScan* scan);
     /// Whether the page is a private copy of what was saved; then nothing in the file is below it.
     bool is_saved_copy(PageNumber page) const noexcept { return saved_copies_.contains(page.value); }

@@ -1,11 +1,13 @@
 #pragma once
-/// What is done about words of a heap that lead out of it: nobody but this process could follow them. What the shape of a type tells to be a number is none, whatever it looks like.
+/// What is done about words of a heap that lead out of it: nobody but this process could follow them.
 
 namespace taiyen {
 
 /// What becomes of a save, a commit or the making of an object when a word leads out of the heap.
 enum class ForeignPointers {
-    refuse,  ///< Error{foreign_pointer}, before anything is written; the object is not made, the transaction is rolled back
+    /// Error{foreign_pointer}, before anything is written; the object is not made, the transaction is rolled back. A word is none where the shape of a type tells that a number lies there in which no
+    /// program keeps addresses: `double`, `std::int64_t`, two `int`s (doc/containers.md). Complexity of a save or commit that has found a word: linear in the heap's values
+    refuse,
     /// The report handler is told (errc::foreign_pointer, the word's address), of sixteen words in a save at most, and it goes on. For numbers that look like addresses in opaque classes
     report
 };
