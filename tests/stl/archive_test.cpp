@@ -1,6 +1,7 @@
 // Containers in heaps that are files: what the rooms below can't test.
 #include <filesystem>
 #include <memory>
+#include <new>
 #include <optional>
 
 #include <boost/test/unit_test.hpp>
@@ -119,7 +120,9 @@ BOOST_AUTO_TEST_CASE(two_numbers_that_look_like_an_address_in_another_heap_are_s
     const Pair look_alike(static_cast<int>(address & 0xffff'ffffU), static_cast<int>(address >> 32U));
     first.construct<taiyen::vector<Pair>>("pairs").push_back(look_alike);  // which hold no pointer
     first.snapshot();
-    first.construct<taiyen::map<int, int>>("map").insert(look_alike);  // with links beside it
+    first.construct<taiyen::map<int, int>>("map").insert(look_alike);  // with links beside it, and a shape that tells which is which
+    first.snapshot();
+    new (first.allocate(sizeof(Pair))) Pair(look_alike);  // of which nobody tells anything
     BOOST_CHECK_EXCEPTION(first.snapshot(), Error, [&](const Error& error) {
         const std::string text = error.what();
         return error.code() == errc::foreign_pointer && text.find("close that heap") != std::string::npos &&
