@@ -300,10 +300,20 @@ std::optional<Figures> in_process(const std::vector<std::string>& arguments, con
     return std::nullopt;
 }
 
+/// Whether the name has one of the texts in it, which `|` parts.
+bool is_wanted(const std::string& name, const std::string& texts) {
+    for (std::size_t at = 0; at <= texts.size();) {
+        const std::size_t end = std::min(texts.find('|', at), texts.size());
+        if (name.find(texts.substr(at, end - at)) != std::string::npos) return true;
+        at = end + 1;
+    }
+    return false;
+}
+
 void compare(const bench::Options& options, const std::string& keys, std::uint64_t count, const std::string& program) {
     std::vector<Subject> all = subjects_of(keys, !options.text("--node-bytes").empty());
     const std::string only = options.text("--only");
-    std::erase_if(all, [&](const Subject& subject) { return !only.empty() && subject.name.find(only) == std::string::npos; });
+    std::erase_if(all, [&](const Subject& subject) { return !only.empty() && !is_wanted(subject.name, only); });
     std::vector<std::array<Samples, operations>> samples(all.size());
     for (int round = 0; round < options.rounds(); ++round) {
         for (std::size_t k = 0; k < all.size(); ++k) {
@@ -383,7 +393,7 @@ int main(int argc, char** argv) {
                                       {"--keys", "", "numbers or text; nothing: both"},
                                       {"--prefix", "", "what text begins with"},
                                       {"--node-bytes", "", "yes: leaves of different sizes side by side"},
-                                      {"--only", "", "contenders whose name has this in it"},
+                                      {"--only", "", "contenders whose name has this in it, or one of several texts with | between them"},
                                       {"--subject", "", "run this contender here and write bare figures: what the program calls itself with"},
                                       {"--seed", "1", "of the questions"}});
         return run(options, argv[0]);

@@ -160,6 +160,19 @@ enum class Bug {
     cut_within_gap,              ///< a group's cut: of a transaction that came as pages with later ones
     deposed_moved_first,         ///< following: a deposed heap gets another name before what is beside it
     promoted_unfenced,           ///< promoting: the file may be changed before the place is taken
+    log_heap_named_before_its_ring,  ///< log heap, creation: the heap gets its name before that of its ring is durable
+    log_heap_acknowledged_early,     ///< log heap: an operation returns before its record is durable
+    log_heap_values_unsynced,        ///< log heap: the ring gives room back before segments are synced
+    log_heap_large_value_unsynced,   ///< log heap: a value in a run of segments is acknowledged before it is synced
+    log_heap_image_in_place,         ///< log heap: an image of the index is written over the one in force
+    log_heap_image_unsynced,         ///< log heap: a header names an image of the index that isn't synced
+    log_heap_tail_is_freed,          ///< log heap: a segment is used again although recovery reads it
+    log_heap_victim_freed_at_once,   ///< log heap: a segment is used again before a header names where its values went
+    log_heap_cold_segment_unnamed,   ///< log heap: a header leaves out the segment that cleaning fills
+    log_heap_last_read_counts,       ///< log heap, recovery: of several records of a value the last one read counts, not the newest
+    log_heap_batch_read_in_part,     ///< log heap, recovery: of a batch the first operation alone is found
+    log_heap_ids_given_twice,        ///< log heap: headers set no ids aside
+    log_heap_same_epoch,             ///< log heap, recovery: the ring begins anew in its old life
 };
 
 #ifdef TAIYEN_PLANTED_BUGS

@@ -52,16 +52,16 @@ OrderedStore::View& OrderedStore::View::operator=(View&& from) noexcept {
     return *this;
 }
 OrderedStore::View::~View() {
-    if (slot_ != nullptr) ordered::epochs::leave(*slot_);
+    if (slot_ != nullptr) epochs::leave(*slot_);
 }
 
 OrderedStore::View OrderedStore::view(std::string_view key) const {
     static_assert(sizeof View::inside_ == ordered::StoreNode::value_inside);
     View view;
-    const ordered::EpochGuard guard;
+    const EpochGuard guard;
     ordered::StoreTree::Value value;
     if (!tree_->find(key, value)) return view;
-    view.slot_ = &ordered::epochs::enter();
+    view.slot_ = &epochs::enter();
     view.bytes_ = value.text().size();
     if (value.block != nullptr)
         view.block_ = value.block->data();
@@ -73,14 +73,14 @@ OrderedStore::View OrderedStore::view(std::string_view key) const {
 // One key.
 
 std::optional<std::string> OrderedStore::get(std::string_view key) const {
-    const ordered::EpochGuard guard;
+    const EpochGuard guard;
     ordered::StoreTree::Value value;
     if (!tree_->find(key, value)) return std::nullopt;
     return std::string(value.text());
 }
 
 std::optional<std::size_t> OrderedStore::get(std::string_view key, std::span<char> buffer) const {
-    const ordered::EpochGuard guard;
+    const EpochGuard guard;
     ordered::StoreTree::Value value;
     if (!tree_->find(key, value)) return std::nullopt;
     const std::string_view text = value.text();
@@ -90,7 +90,7 @@ std::optional<std::size_t> OrderedStore::get(std::string_view key, std::span<cha
 }
 
 bool OrderedStore::contains(std::string_view key) const {
-    const ordered::EpochGuard guard;
+    const EpochGuard guard;
     ordered::StoreTree::Value value;
     return tree_->find(key, value);
 }

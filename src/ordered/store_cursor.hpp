@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "ordered/epochs.hpp"
+#include "base/epochs.hpp"
 #include "ordered/store_node.hpp"
 #include "ordered/store_tree.hpp"
 

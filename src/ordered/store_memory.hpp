@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <mutex>
 
-#include "ordered/epochs.hpp"
+#include "base/epochs.hpp"
 #include "ordered/store_node.hpp"
 #include "volatile/volatile_core.hpp"
 

@@ -15,7 +15,7 @@
 #include <string>
 #include <string_view>
 
-#include "ordered/epochs.hpp"
+#include "base/epochs.hpp"
 #include "ordered/store_memory.hpp"
 #include "ordered/store_node.hpp"
 

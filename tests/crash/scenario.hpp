@@ -50,5 +50,6 @@ std::vector<CrashScenario> migrate_crash_scenarios();
 std::vector<CrashScenario> replicate_crash_scenarios();
 std::vector<CrashScenario> follow_crash_scenarios();
 std::vector<CrashScenario> group_cut_crash_scenarios();
+std::vector<CrashScenario> log_heap_crash_scenarios();
 
 }  // namespace taiyen::crash

@@ -24,8 +24,8 @@
 
 namespace taiyen {
 
-namespace ordered {
 struct EpochSlot;
+namespace ordered {
 class StoreCursor;
 class StoreTree;
 
@@ -140,8 +140,8 @@ public:
 
 private:
     friend class OrderedStore;
-    ordered::EpochSlot* slot_ = nullptr;  ///< null: nothing is kept
-    const char* block_ = nullptr;         ///< null: the value lies here
+    EpochSlot* slot_ = nullptr;    ///< null: nothing is kept
+    const char* block_ = nullptr;  ///< null: the value lies here
     std::size_t bytes_ = 0;
     char inside_[128];
 };

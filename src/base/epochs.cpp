@@ -1,8 +1,8 @@
-#include "ordered/epochs.hpp"
+#include "base/epochs.hpp"
 
 #include <algorithm>
 
-namespace taiyen::ordered::epochs {
+namespace taiyen::epochs {
 
 thread_local constinit EpochSlot* mine = nullptr;
 constinit std::atomic<std::uint64_t> now{1};
@@ -48,4 +48,4 @@ std::uint64_t oldest() noexcept {
     return oldest;
 }
 
-}  // namespace taiyen::ordered::epochs
+}  // namespace taiyen::epochs

@@ -2,7 +2,7 @@
 /// Epochs: when memory that readers without locks may still look at can be used again (Fraser, "Practical lock-freedom", 2004, section 5.2.3).
 ///
 /// A thread that reads shows the epoch in which it began, in a slot of its own. What was taken out of a structure is tagged with the epoch that ended then; nobody sees it once all who began in that epoch or before have left.
-/// All stores of the process share the epochs: a thread needs one slot, whatever it reads.
+/// All structures of the process share the epochs: a thread needs one slot, whatever it reads.
 /// Thread rule: safe. A slot is left by the thread that entered.
 
 #include <atomic>
@@ -12,7 +12,7 @@
 
 #include "base/planted.hpp"
 
-namespace taiyen::ordered {
+namespace taiyen {
 
 /// A thread's; never freed, another thread has it later.
 struct alignas(64) EpochSlot {
@@ -70,4 +70,4 @@ private:
     EpochSlot& slot_;
 };
 
-}  // namespace taiyen::ordered
+}  // namespace taiyen

@@ -1,0 +1,107 @@
+#include "logheap/id_index.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <new>
+
+#include <taiyen/base/check.hpp>
+
+#include "base/epochs.hpp"
+
+namespace taiyen::logheap {
+
+IdIndex::Table* IdIndex::make_table(std::uint64_t cells) {
+    auto table = std::make_unique<Table>();
+    table->mask = cells - 1;
+    table->cells = static_cast<Cell*>(std::calloc(cells, sizeof(Cell)));  // fresh pages of the system are zero: large tables are not written twice
+    if (table->cells == nullptr) throw std::bad_alloc();
+    return table.release();
+}
+
+void IdIndex::free_table(Table* table) noexcept {
+    std::free(table->cells);
+    delete table;
+}
+
+IdIndex::~IdIndex() {
+    for (const Retired& retired : retired_) free_table(retired.table);
+    for (Shard& shard : shards_)
+        if (Table* const table = shard.table.load()) free_table(table);
+}
+
+/// That of the id, or the empty one where it would stand.
+IdIndex::Cell& IdIndex::cell_of(Table& table, std::uint64_t id) noexcept {
+    for (std::uint64_t at = mix(id, 0) & table.mask;; at = (at + 1) & table.mask) {
+        Cell& cell = table.cells[at];
+        const std::uint64_t found = cell.id.load(std::memory_order_relaxed);
+        if (found == id || found == 0) return cell;
+    }
+}
+
+void IdIndex::prepare(std::uint64_t id) {
+    Shard& shard = shards_[mix(id, 0) >> 58U];
+    Table* const old = shard.table.load(std::memory_order_relaxed);
+    if (old != nullptr && (shard.used + 1) * 8 <= (old->mask + 1) * 7) return;
+    free_retired();
+    retired_.reserve(retired_.size() + 1);
+    const std::uint64_t cells = old == nullptr ? 8 : shard.live * 2 > old->mask ? (old->mask + 1) * 2 : old->mask + 1;
+    Table* const made = make_table(cells);
+    if (old != nullptr) {
+        for (std::uint64_t at = 0; at <= old->mask; ++at) {
+            const std::uint64_t place = old->cells[at].place.load(std::memory_order_relaxed);
+            if (place == 0) continue;
+            const std::uint64_t known = old->cells[at].id.load(std::memory_order_relaxed);
+            Cell& cell = cell_of(*made, known);
+            cell.id.store(known, std::memory_order_relaxed);
+            cell.place.store(place, std::memory_order_relaxed);
+        }
+    }
+    shard.used = shard.live;
+    shard.table.store(made, std::memory_order_release);
+    bytes_.fetch_add(cells * sizeof(Cell), std::memory_order_relaxed);
+    if (old != nullptr) retired_.push_back({old, epochs::end()});
+}
+
+void IdIndex::free_retired() noexcept {
+    const std::uint64_t oldest = epochs::oldest();
+    std::erase_if(retired_, [&](const Retired& retired) {
+        if (retired.epoch >= oldest) return false;
+        bytes_.fetch_sub((retired.table->mask + 1) * sizeof(Cell), std::memory_order_relaxed);
+        free_table(retired.table);
+        return true;
+    });
+}
+
+Place IdIndex::set(std::uint64_t id, Place place) noexcept {
+    TAIYEN_CHECK(id != 0 && place);
+    Shard& shard = shards_[mix(id, 0) >> 58U];
+    Cell& cell = cell_of(*shard.table.load(std::memory_order_relaxed), id);
+    const bool is_new = cell.id.load(std::memory_order_relaxed) == 0;
+    const Place before{cell.place.load(std::memory_order_relaxed)};
+    cell.place.store(place.word);
+    if (is_new) {
+        cell.id.store(id, std::memory_order_release);
+        ++shard.used;
+    }
+    if (!before) {
+        ++shard.live;
+        size_.fetch_add(1, std::memory_order_relaxed);
+    }
+    return before;
+}
+
+Place IdIndex::erase(std::uint64_t id) noexcept {
+    Shard& shard = shards_[mix(id, 0) >> 58U];
+    Table* const table = shard.table.load(std::memory_order_relaxed);
+    if (table == nullptr) return {};
+    Cell& cell = cell_of(*table, id);
+    if (cell.id.load(std::memory_order_relaxed) == 0) return {};
+    const Place before{cell.place.exchange(0)};
+    if (before) {
+        --shard.live;
+        size_.fetch_sub(1, std::memory_order_relaxed);
+    }
+    return before;
+}
+
+}  // namespace taiyen::logheap

@@ -1,0 +1,111 @@
+#pragma once
+/// IdIndex: from ids to places, for one writer and any number of readers that never wait.
+///
+/// Open addressing with linear probing in shards, each of which doubles alone. A cell's id never changes within a table; what was erased keeps its cell until the table is made anew.
+/// (I1) A reader within an EpochGuard finds an id that is there throughout. What changes beside it, it finds before or after.
+/// (I2) `set` after `prepare` doesn't throw.
+/// Thread rule: `find` is safe in an EpochGuard; all else has one thread at a time.
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <taiyen/base/units.hpp>
+
+#include "base/checksum.hpp"
+
+namespace taiyen::logheap {
+
+/// Where a record lies: segment, offset in it, and its bytes; all ones in the length: those of a run of segments.
+struct Place {
+    std::uint64_t word = 0;  ///< 0: nowhere
+
+    static constexpr std::uint64_t large_units = (std::uint64_t{1} << 20U) - 1;
+    static constexpr Place at(std::uint32_t segment, std::uint64_t offset, std::uint64_t record_bytes) {
+        return {std::uint64_t{segment} << 40U | offset / 8 << 20U | record_bytes / 8};
+    }
+    static constexpr Place run_at(std::uint32_t segment, std::uint64_t offset) {
+        return {std::uint64_t{segment} << 40U | offset / 8 << 20U | large_units};
+    }
+    constexpr std::uint32_t segment() const { return static_cast<std::uint32_t>(word >> 40U); }
+    constexpr std::uint64_t offset() const { return (word >> 20U & large_units) * 8; }
+    constexpr bool is_large() const { return (word & large_units) == large_units; }
+    /// Requires: not large.
+    constexpr std::uint64_t bytes() const { return (word & large_units) * 8; }
+    constexpr explicit operator bool() const { return word != 0; }
+    constexpr bool operator==(const Place&) const = default;
+};
+
+class IdIndex {
+public:
+    IdIndex() = default;
+    IdIndex(const IdIndex&) = delete;
+    IdIndex& operator=(const IdIndex&) = delete;
+    ~IdIndex();
+
+    /// Nowhere: it isn't there. Requires: an EpochGuard, or to be the writer. Complexity: a cache miss.
+    Place find(std::uint64_t id) const noexcept {
+        const std::uint64_t hash = mix(id, 0);
+        const Table* const table = shards_[hash >> 58U].table.load(std::memory_order_acquire);
+        if (table == nullptr) return {};
+        for (std::uint64_t at = hash & table->mask;; at = (at + 1) & table->mask) {
+            const std::uint64_t found = table->cells[at].id.load(std::memory_order_acquire);
+            if (found == id) return {table->cells[at].place.load(std::memory_order_seq_cst)};
+            if (found == 0) return {};
+        }
+    }
+    /// Room for that id. Throws: std::bad_alloc; then nothing changed.
+    void prepare(std::uint64_t id);
+    /// Returns where it was. Requires: `prepare`, not 0 and nowhere.
+    Place set(std::uint64_t id, Place place) noexcept;
+    /// Returns where it was.
+    Place erase(std::uint64_t id) noexcept;
+
+    std::uint64_t size() const noexcept { return size_.load(std::memory_order_relaxed); }
+    ByteCount bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
+
+    static constexpr std::size_t shard_count = 64;
+    /// Calls `f(id, Place)` for all in the shard. Requires: as find; what `f` does to the index, it does as the writer, and to ids that are there.
+    template <class F>
+    void for_each_in(std::size_t shard, F&& f) const {
+        const Table* const table = shards_[shard].table.load(std::memory_order_acquire);
+        if (table == nullptr) return;
+        for (std::uint64_t at = 0; at <= table->mask; ++at) {
+            const std::uint64_t id = table->cells[at].id.load(std::memory_order_acquire);
+            const Place place{table->cells[at].place.load(std::memory_order_acquire)};
+            if (id != 0 && place) f(id, place);
+        }
+    }
+
+private:
+    struct Cell {
+        std::atomic<std::uint64_t> id;
+        std::atomic<std::uint64_t> place;
+    };
+    struct Table {
+        std::uint64_t mask;
+        Cell* cells;
+    };
+    struct Shard {
+        std::atomic<Table*> table{nullptr};
+        std::uint64_t live = 0;
+        std::uint64_t used = 0;  ///< cells that have an id
+    };
+    struct Retired {
+        Table* table;
+        std::uint64_t epoch;
+    };
+    static Table* make_table(std::uint64_t cells);
+    static void free_table(Table* table) noexcept;
+    static Cell& cell_of(Table& table, std::uint64_t id) noexcept;
+    void free_retired() noexcept;
+
+    std::array<Shard, shard_count> shards_;
+    std::vector<Retired> retired_;
+    std::atomic<std::uint64_t> size_{0};
+    std::atomic<ByteCount> bytes_{0};
+};
+
+}  // namespace taiyen::logheap

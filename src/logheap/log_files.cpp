@@ -1,0 +1,262 @@
+#include "logheap/log_files.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <optional>
+
+#include "base/checksum.hpp"
+#include "base/planted.hpp"
+
+namespace taiyen::logheap {
+
+using layout::Header;
+
+namespace {
+
+std::uint64_t checksum_of(const Header& header, unsigned slot) {
+    return checksum({reinterpret_cast<const std::byte*>(&header), offsetof(Header, checksum)}, slot);
+}
+
+Uuid uuid_from(const std::uint8_t (&bytes)[16]) {
+    Uuid uuid;
+    std::copy_n(bytes, 16, uuid.bytes.begin());
+    return uuid;
+}
+
+ByteCount segment_bytes_for(const LogHeapOptions& options, const std::filesystem::path& path) {
+    ByteCount bytes = options.segment_bytes;
+    if (bytes == 0) {
+        bytes = layout::segment_bytes_max;
+        while (bytes > layout::segment_bytes_min && options.capacity / bytes < 64) bytes /= 2;
+    }
+    if (bytes < layout::segment_bytes_min || bytes > layout::segment_bytes_max || (bytes & (bytes - 1)) != 0)
+        throw Error(errc::invalid_argument, path, "segment_bytes must be a power of two from 64 KiB to 2 MiB, not " + std::to_string(bytes));
+    const std::uint64_t segments = options.capacity / bytes;
+    if (segments < layout::segments_min || segments > layout::segments_max)
+        throw Error(errc::invalid_argument, path,
+                    "capacity must have at least 16 segments of " + std::to_string(bytes) + " bytes and at most 2^24, not " +
+                        std::to_string(options.capacity) + " bytes");
+    if (options.log_capacity < 4 * bytes || options.log_capacity >= 1_TiB)
+        throw Error(errc::invalid_argument, path,
+                    "log_capacity must be at least four segments (" + std::to_string(4 * bytes) + " bytes) and less than 1 TiB");
+    return bytes;
+}
+
+/// A ring whose heap was never published is removed; any other is somebody's.
+void clear_orphan_ring(io::Storage& storage, const std::filesystem::path& ring) {
+    const auto there = storage.find(ring);
+    if (!there) return;
+    if (there->kind == io::FileKind::regular) {
+        try {
+            const auto file = storage.open(ring, io::Access::read_write);
+            if (file->try_lock(io::Lock::exclusive) && log::Ring::read_identity(*file).is_new) {
+                storage.remove(ring);
+                return;
+            }
+        } catch (const Error&) {
+            // Not a ring of ours: it stays.
+        }
+    }
+    throw Error(errc::already_exists, ring,
+                "a file has the name of the heap's ring already, and may be another heap's; move it away, or name another one");
+}
+
+/// What is wrong with a slot; nothing: it counts.
+std::optional<Error> problem_of(const Header& header, unsigned slot, const std::filesystem::path& path) {
+    if (std::memcmp(header.magic, layout::magic, sizeof header.magic) != 0)
+        return Error(errc::not_a_heap, path, slot * layout::slot_bytes, "this is no LogHeap; name another file");
+    if (header.byte_order == layout::byte_order_swapped)
+        return Error(errc::foreign_byte_order, path, slot * layout::slot_bytes, "written on a machine of the other byte order; open it there");
+    if (header.version != layout::version || header.features_incompatible != 0)
+        return Error(errc::unsupported_version, path, slot * layout::slot_bytes, "written by a newer version of taiyen; open it with that one");
+    if (header.checksum != checksum_of(header, slot))
+        return Error(errc::corrupt, path, slot * layout::slot_bytes, "the header's checksum is wrong; restore the file from a copy");
+    const bool fits = header.segment_bytes >= layout::segment_bytes_min && header.segment_bytes <= layout::segment_bytes_max &&
+                      (header.segment_bytes & (header.segment_bytes - 1)) == 0 && header.segments >= layout::segments_min &&
+                      header.segments <= layout::segments_max && header.image_place <= 1 &&
+                      header.image_bytes <= header.segments * header.segment_bytes && header.tail_segments <= layout::tail_max &&
+                      header.sequence % 2 == slot && header.ring_position % page_bytes == 0 && header.ring_capacity % page_bytes == 0 &&
+                      header.next_id != 0;
+    if (!fits) return Error(errc::corrupt, path, slot * layout::slot_bytes, "the header's fields are out of bounds; restore the file from a copy");
+    return std::nullopt;
+}
+
+}  // namespace
+
+log::RingStart LogFiles::ring_start() const {
+    const Header& header = this->header();
+    return {{header.ring_epoch}, header.ring_position, header.ring_sequence, header.ring_chain_seed};
+}
+
+void LogFiles::set_ring_start(const log::RingStart& start) {
+    Header& header = this->header();
+    header.ring_epoch = start.epoch.value;
+    header.ring_position = start.position;
+    header.ring_sequence = start.sequence;
+    header.ring_chain_seed = start.chain_seed;
+}
+
+void LogFiles::write_header() {
+    Header& header = this->header();
+    const std::uint64_t sequence = header.sequence + 1;
+    const auto slot = static_cast<unsigned>(sequence % layout::slots);
+    header.sequence = sequence;
+    header.checksum = checksum_of(header, slot);
+    values_->write_durable(header_.span(), slot * layout::slot_bytes);
+}
+
+LogFiles LogFiles::create(io::Storage& storage, const std::filesystem::path& path, const std::filesystem::path& ring_path,
+                          const LogHeapOptions& options) {
+    const ByteCount segment_bytes = segment_bytes_for(options, path);
+    if (storage.find(path)) throw Error(errc::already_exists, path, "something of that name exists; open it, or choose another name");
+    clear_orphan_ring(storage, ring_path);
+    LogFiles files;
+    Header& header = files.header();
+    header = {};
+    std::memcpy(header.magic, layout::magic, sizeof header.magic);
+    header.byte_order = layout::byte_order_mark;
+    header.version = layout::version;
+    files.identity_ = {random_uuid(), random_uuid(), round_up(options.log_capacity, page_bytes), true};
+    std::copy(files.identity_.heap.bytes.begin(), files.identity_.heap.bytes.end(), header.heap);
+    std::copy(files.identity_.ring.bytes.begin(), files.identity_.ring.bytes.end(), header.ring);
+    header.ring_capacity = files.identity_.capacity_bytes;
+    files.set_ring_start({{random_u64()}, 0, 1, random_u64()});
+    header.next_id = 1;
+    header.next_birth = 1;
+    header.segment_bytes = segment_bytes;
+    header.segments = options.capacity / segment_bytes;
+    header.flags = layout::header_is_clean;
+
+    std::unique_ptr<io::File> ring = storage.create_unnamed(io::directory_of(ring_path));
+    if (!ring->try_lock(io::Lock::exclusive)) throw Error(errc::busy, ring_path, "another process has locked the new ring; try again");
+    log::Ring::format(*ring, files.identity_);
+    files.values_ = storage.create_unnamed(io::directory_of(path));
+    if (!files.values_->try_lock(io::Lock::exclusive)) throw Error(errc::busy, path, "another process has locked the new heap; try again");
+    files.values_->resize(files.image_offset(2));
+    files.values_->allocate(0, layout::slots * layout::slot_bytes);
+    files.values_->sync();
+    files.write_header();
+    files.write_header();
+    files.values_->sync();
+    storage.publish(*ring, ring_path);
+    if (!planted(Bug::log_heap_named_before_its_ring)) storage.sync_directory(io::directory_of(ring_path));
+    try {
+        storage.publish(*files.values_, path);
+    } catch (...) {
+        storage.remove(ring_path);
+        throw;
+    }
+    storage.sync_directory(io::directory_of(path));
+    files.identity_.is_new = false;
+    log::Ring::write_identity(*ring, files.identity_);
+    files.ring_ = std::move(ring);
+    return files;
+}
+
+void LogFiles::read_headers(const std::filesystem::path& path) {
+    const ByteCount size = values_->info().size_bytes;
+    if (size < layout::slots * layout::slot_bytes)
+        throw Error(errc::not_a_heap, path, "this file is too short for a LogHeap; name another one, or restore it from a copy");
+    const AlignedBuffer both(layout::slots * layout::slot_bytes);
+    if (values_->read_direct(both.span(), 0) != both.size())
+        throw Error(errc::truncated, path, "the file ends within its headers; restore it from a copy");
+    std::optional<unsigned> newest;
+    std::optional<Error> problem;
+    for (unsigned slot = 0; slot < layout::slots; ++slot) {
+        const auto& header = *reinterpret_cast<const Header*>(both.data() + slot * layout::slot_bytes);
+        auto found = problem_of(header, slot, path);
+        if (found) {
+            if (!problem || static_cast<errc>(problem->code().value()) == errc::not_a_heap) problem = std::move(found);
+        } else if (!newest || header.sequence > reinterpret_cast<const Header*>(both.data() + *newest * layout::slot_bytes)->sequence) {
+            newest = slot;
+        }
+    }
+    // A newer version may have written one slot only: what it says there counts.
+    if (problem && static_cast<errc>(problem->code().value()) == errc::unsupported_version) throw *problem;
+    if (!newest) throw *problem;
+    std::memcpy(header_.data(), both.data() + *newest * layout::slot_bytes, layout::slot_bytes);
+    if (size < offset_of(segments() + 1))
+        throw Error(errc::truncated, path, size,
+                    "the file ends before its last segment (" + std::to_string(offset_of(segments() + 1)) + " bytes); restore it from a copy");
+}
+
+LogFiles LogFiles::open(io::Storage& storage, const std::filesystem::path& path, const std::filesystem::path& ring_path, io::Access access) {
+    const bool writes = access == io::Access::read_write;
+    LogFiles files;
+    files.values_ = storage.open(path, access);
+    if (!files.values_->try_lock(writes ? io::Lock::exclusive : io::Lock::shared))
+        throw Error(errc::busy, path, "another process, or this one, has the heap open; close it there");
+    files.read_headers(path);
+    const Header& header = files.header();
+    if (!storage.find(ring_path)) {
+        throw Error(errc::log_missing, ring_path,
+                    (header.flags & layout::header_is_clean) != 0
+                        ? "the heap's ring is gone; the heap was closed and lacks nothing of it, but it needs one: bring the file back or restore "
+                          "both from a copy"
+                        : "the heap's ring is gone, and the heap was not closed: what stands there alone would be lost; bring the file back");
+    }
+    files.ring_ = storage.open(ring_path, access);
+    if (writes && !files.ring_->try_lock(io::Lock::exclusive))
+        throw Error(errc::busy, ring_path, "another process has the heap's ring open; close it there");
+    files.identity_ = log::Ring::read_identity(*files.ring_);
+    if (files.identity_.heap != uuid_from(header.heap) || files.identity_.ring != uuid_from(header.ring) ||
+        files.identity_.capacity_bytes != header.ring_capacity)
+        throw Error(errc::mismatch, ring_path, "this ring belongs to another heap than " + path.string() + "; put the right one there");
+    if (writes && files.identity_.is_new) {
+        storage.sync_directory(io::directory_of(path));  // its creation was cut short behind the name
+        files.identity_.is_new = false;
+        log::Ring::write_identity(*files.ring_, files.identity_);
+    }
+    return files;
+}
+
+void LogFiles::write_image(const std::function<void(const std::function<void(std::span<const std::byte>)>& put)>& fill) {
+    Header& header = this->header();
+    const std::uint32_t place = header.image_bytes == 0 || planted(Bug::log_heap_image_in_place) ? header.image_place : 1 - header.image_place;
+    const std::uint64_t begin = image_offset(place);
+    const AlignedBuffer piece(image_piece);
+    std::uint64_t written = 0;
+    std::uint64_t chain = 1;
+    ByteCount filled = 0;
+    const auto write = [&] {
+        if (filled == 0) return;
+        chain = checksum(piece.first(filled), chain);
+        values_->allocate(begin + written, filled);
+        values_->write(piece.first(filled), begin + written);
+        values_->start_writing(begin + written, filled);
+        written += filled;
+        filled = 0;
+    };
+    fill([&](std::span<const std::byte> bytes) {
+        while (!bytes.empty()) {
+            const ByteCount part = std::min(bytes.size(), image_piece - filled);
+            std::memcpy(piece.data() + filled, bytes.data(), part);
+            filled += part;
+            bytes = bytes.subspan(part);
+            if (filled == image_piece) write();
+        }
+    });
+    write();
+    header.image_place = place;
+    header.image_bytes = written;
+    header.image_checksum = chain;
+}
+
+void LogFiles::read_image(const std::function<void(std::span<const std::byte>)>& take) const {
+    const Header& header = this->header();
+    const std::uint64_t begin = image_offset(header.image_place);
+    const AlignedBuffer piece(image_piece);
+    std::uint64_t chain = 1;
+    for (std::uint64_t at = 0; at < header.image_bytes; at += image_piece) {
+        const ByteCount length = std::min<std::uint64_t>(image_piece, header.image_bytes - at);
+        if (values_->read(piece.first(length), begin + at) != length)
+            throw Error(errc::truncated, path(), begin + at, "the file ends within the image of its index; restore it from a copy");
+        chain = checksum(piece.first(length), chain);
+        take(piece.first(length));
+    }
+    if (header.image_bytes != 0 && chain != header.image_checksum)
+        throw Error(errc::corrupt, path(), begin, "the image of the index is damaged; restore the file from a copy");
+}
+
+}  // namespace taiyen::logheap

@@ -1,0 +1,68 @@
+#pragma once
+/// LogFiles: the two files of a LogHeap: headers, images of the index, and where segments lie. It maps nothing and decides nothing.
+///
+/// (F1) A header is written durably into the slot that doesn't count; the other one goes on counting until then.
+/// (F2) An image is written into the place that the header in force doesn't name.
+/// Thread rule: external lock.
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <span>
+
+#include <taiyen/logheap/log_heap.hpp>
+
+#include "base/aligned_buffer.hpp"
+#include "base/uuid.hpp"
+#include "io/storage.hpp"
+#include "log/ring.hpp"
+#include "logheap/log_layout.hpp"
+
+namespace taiyen::logheap {
+
+class LogFiles {
+public:
+    /// Both files, published and durable. Throws: as LogHeap's constructor.
+    static LogFiles create(io::Storage& storage, const std::filesystem::path& path, const std::filesystem::path& ring, const LogHeapOptions& options);
+    /// Locks; reads the headers and the ring's identity. Throws: as LogHeap's constructor.
+    static LogFiles open(io::Storage& storage, const std::filesystem::path& path, const std::filesystem::path& ring, io::Access access);
+
+    const std::filesystem::path& path() const { return values_->path(); }
+    io::File& values() const { return *values_; }
+    const std::shared_ptr<io::File>& ring() const { return ring_; }
+    const log::RingIdentity& identity() const { return identity_; }
+    log::RingStart ring_start() const;
+    void set_ring_start(const log::RingStart& start);
+
+    /// What the newest slot says, and what `write_header` writes.
+    layout::Header& header() { return *reinterpret_cast<layout::Header*>(header_.data()); }
+    const layout::Header& header() const { return *reinterpret_cast<const layout::Header*>(header_.data()); }
+    /// Durable on return. Throws: as File::write_durable.
+    void write_header();
+
+    ByteCount segment_bytes() const { return header().segment_bytes; }
+    std::uint64_t segments() const { return header().segments; }
+    /// Where segment n, from 1 on, begins in the file.
+    std::uint64_t offset_of(std::uint64_t segment) const { return layout::segments_begin + (segment - 1) * segment_bytes(); }
+    std::uint64_t image_offset(std::uint32_t place) const {
+        return offset_of(segments() + 1) +
+               place * round_up(segments() * segment_bytes() / 2 + segments() * sizeof(layout::ImageSegment) + 1_MiB, 1_MiB);
+    }
+
+    /// Writes a new image where the header doesn't have one; the header's fields about it change in memory only. `fill` calls what it is given with pieces, in order. Not synced.
+    void write_image(const std::function<void(const std::function<void(std::span<const std::byte>)>& put)>& fill);
+    /// Gives the image's bytes in pieces of 1 MiB. Throws: Error{corrupt} at the end: they aren't what was written.
+    void read_image(const std::function<void(std::span<const std::byte>)>& take) const;
+
+private:
+    static constexpr ByteCount image_piece = 1_MiB;
+    void read_headers(const std::filesystem::path& path);
+
+    std::unique_ptr<io::File> values_;
+    std::shared_ptr<io::File> ring_;
+    log::RingIdentity identity_;
+    AlignedBuffer header_{layout::slot_bytes};
+};
+
+}  // namespace taiyen::logheap

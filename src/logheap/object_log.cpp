@@ -1,0 +1,453 @@
+#include "logheap/object_log.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include <taiyen/base/check.hpp>
+#include <taiyen/base/report.hpp>
+
+#include "base/checksum.hpp"
+#include "base/epochs.hpp"
+#include "base/planted.hpp"
+
+namespace taiyen::logheap {
+
+using layout::OperationKind;
+using layout::RecordHead;
+
+namespace {
+
+/// Of a record with so many bytes.
+constexpr std::uint64_t record_bytes(std::uint64_t bytes) { return round_up(sizeof(RecordHead) + bytes, 8); }
+
+LogHeapOptions checked(const LogHeapOptions& given, const std::filesystem::path& path) {
+    LogHeapOptions options = given;
+    if (!(options.utilisation > 0) || options.utilisation > 0.95)
+        throw Error(errc::invalid_argument, path, "utilisation must lie above 0 and be 0.95 at most: cleaning needs room to move values to");
+    return options;
+}
+
+std::filesystem::path ring_path_of(const std::filesystem::path& path, const LogHeapOptions& options) {
+    if (!options.log_file.empty()) return options.log_file;
+    std::filesystem::path ring = path;
+    return ring += ".log";
+}
+
+}  // namespace
+
+std::unique_ptr<ObjectLog> ObjectLog::open(io::Storage& storage, const std::filesystem::path& path, const LogHeapOptions& given, Opening opening) {
+    const LogHeapOptions options = checked(given, path);
+    const std::filesystem::path ring = ring_path_of(path, options);
+    const bool makes = opening == Opening::create || (opening == Opening::open_or_create && !storage.find(path));
+    const bool writes = opening != Opening::read_only;
+    LogFiles files = makes ? LogFiles::create(storage, path, ring, options)
+                           : LogFiles::open(storage, path, ring, writes ? io::Access::read_write : io::Access::read_only);
+    std::unique_ptr<ObjectLog> made(new ObjectLog(std::move(files), options, writes));
+    made->recover();
+    return made;
+}
+
+ObjectLog::ObjectLog(LogFiles files, const LogHeapOptions& options, bool writes)
+    : options_(options), writes_(writes), files_(std::move(files)), segments_(std::make_unique<Segment[]>(files_.segments() + 1)) {
+    std::memcpy(&seed_, files_.header().heap, sizeof seed_);
+    free_ = files_.segments();
+    const ByteCount bytes = files_.segments() * files_.segment_bytes();
+    memory_ = vm::Reservation::anywhere(bytes);
+    files_.values().map_private(memory_.data(), bytes, layout::segments_begin, io::Protection::read);
+}
+
+ObjectLog::~ObjectLog() {
+    if (has_views()) memory_.leak();  // they look at it still
+}
+
+// Reading.
+
+const RecordHead& ObjectLog::head_at(Place place) const { return *reinterpret_cast<const RecordHead*>(memory_of(place.segment()) + place.offset()); }
+
+std::span<const std::byte> ObjectLog::bytes_at(Place place) const {
+    const std::byte* const record = memory_of(place.segment()) + place.offset();
+    const RecordHead& head = head_at(place);
+    if (place.is_large()) {
+        const auto& segment = *reinterpret_cast<const layout::SegmentHead*>(memory_of(place.segment()));
+        const std::uint64_t room = segments_[place.segment()].units * files_.segment_bytes() - place.offset() - sizeof(RecordHead);
+        return {record + sizeof(RecordHead), std::min(segment.large_bytes, room)};
+    }
+    return {record + sizeof(RecordHead),
+            std::min<std::uint64_t>(head.length & ~(layout::record_removes | layout::record_is_large), place.bytes() - sizeof(RecordHead))};
+}
+
+std::uint32_t ObjectLog::check_of(std::uint32_t segment, std::uint64_t offset, const RecordHead& head, std::span<const std::byte> bytes) const {
+    const std::uint64_t birth = segments_[segment].birth.load(std::memory_order_relaxed);
+    const std::uint64_t seed = mix(mix(seed_, birth), std::uint64_t{segment} << 32U | offset);
+    const std::span<const std::byte> rest{reinterpret_cast<const std::byte*>(&head) + sizeof head.check, sizeof head - sizeof head.check};
+    return static_cast<std::uint32_t>(checksum(bytes, checksum(rest, seed)));
+}
+
+bool ObjectLog::is_sound(std::uint32_t segment, std::uint64_t offset, const RecordHead& head, std::span<const std::byte> bytes) const {
+    return check_of(segment, offset, head, bytes) == head.check;
+}
+
+LogView ObjectLog::get(LogHandle handle) const {
+    if (handle.id == LogId::none) return {};
+    const auto id = static_cast<std::uint64_t>(handle.id);
+    Place place;
+    {
+        const EpochGuard guard;
+        for (;;) {
+            place = index_.find(id);
+            if (!place) return {};
+            segments_[place.segment()].pins.fetch_add(1);
+            // Who frees a segment changes the index first and looks at the pins afterwards: either it sees ours, or we see the change.
+            if (index_.find(id) == place) break;
+            segments_[place.segment()].pins.fetch_sub(1);
+        }
+    }
+    views_.fetch_add(1, std::memory_order_relaxed);
+    LogView view;
+    view.log_ = this;
+    view.segment_ = place.segment();
+    const RecordHead& head = head_at(place);
+    view.bytes_ = bytes_at(place);
+    view.handle_ = {handle.id, {head.born}};
+    view.version_ = {head.version};
+    if (head.id != id || (options_.checks_reads && !is_sound(place.segment(), place.offset(), head, view.bytes_))) {
+        throw Error(errc::corrupt, path(), files_.offset_of(place.segment()) + place.offset(),
+                    "the value " + std::to_string(id) + " is damaged; restore the file from a copy, or remove the value");
+    }
+    if (handle.born.value != 0 && handle.born.value != head.born) return {};
+    return view;
+}
+
+void ObjectLog::unpin(std::uint32_t segment) const noexcept {
+    segments_[segment].pins.fetch_sub(1, std::memory_order_release);
+    views_.fetch_sub(1, std::memory_order_release);
+}
+
+void ObjectLog::for_each(const std::function<void(const LogView&)>& f) const {
+    std::vector<std::uint64_t> ids;
+    for (std::size_t shard = 0; shard < IdIndex::shard_count; ++shard) {
+        ids.clear();
+        {
+            const EpochGuard guard;
+            index_.for_each_in(shard, [&](std::uint64_t id, Place) { ids.push_back(id); });
+        }
+        for (const std::uint64_t id : ids)
+            if (const LogView view = get(LogId{id})) f(view);
+    }
+}
+
+LogVerification ObjectLog::verify() const {
+    LogVerification found;
+    std::vector<std::uint64_t> ids;
+    for (std::size_t shard = 0; shard < IdIndex::shard_count; ++shard) {
+        ids.clear();
+        {
+            const EpochGuard guard;
+            index_.for_each_in(shard, [&](std::uint64_t id, Place) { ids.push_back(id); });
+        }
+        for (const std::uint64_t id : ids) {
+            try {
+                const LogView view = get(LogId{id});
+                if (!view) continue;
+                const RecordHead& head = *reinterpret_cast<const RecordHead*>(view.bytes().data() - sizeof(RecordHead));
+                const auto offset = static_cast<std::uint64_t>(reinterpret_cast<const std::byte*>(&head) - memory_of(view.segment_));
+                if (!is_sound(view.segment_, offset, head, view.bytes()))
+                    throw Error(errc::corrupt, path(), files_.offset_of(view.segment_) + offset, "the value is damaged");
+                ++found.values;
+                found.bytes += view.bytes().size();
+            } catch (const Error& error) {
+                if (static_cast<errc>(error.code().value()) != errc::corrupt) throw;
+                found.damaged.push_back({LogId{id}, error.offset()});
+            }
+        }
+    }
+    return found;
+}
+
+const RecordHead* ObjectLog::find(LogHandle handle) const {
+    const Place place = index_.find(static_cast<std::uint64_t>(handle.id));
+    if (handle.id == LogId::none || !place) return nullptr;
+    const RecordHead& head = head_at(place);
+    return handle.born.value == 0 || handle.born.value == head.born ? &head : nullptr;
+}
+
+// Writing.
+
+std::unique_lock<std::mutex> ObjectLog::lock_for_writing() {
+    std::unique_lock lock(writer_);
+    if (!writes_) throw Error(errc::read_only, path(), "the heap was opened for reading; open it for writing to change it");
+    if (is_poisoned_) throw Error(errc::poisoned, path(), "an earlier write failed (" + failure_ + "); close the heap and open it again");
+    return lock;
+}
+
+void ObjectLog::poison(const char* what, const std::exception& error) {
+    failure_ = std::string(what) + ": " + error.what();
+    is_poisoned_ = true;
+}
+
+std::uint64_t ObjectLog::limit() const {
+    const std::uint64_t room = files_.segment_bytes() - sizeof(layout::SegmentHead);
+    const auto share = static_cast<std::uint64_t>(options_.utilisation * static_cast<double>(files_.segments() * room));
+    return std::min(share, (files_.segments() - reserve - 2) * room);
+}
+
+std::uint64_t ObjectLog::checkpoint_bytes() const {
+    if (options_.checkpoint_bytes != 0) return options_.checkpoint_bytes;
+    return std::min<std::uint64_t>(files_.segments() * files_.segment_bytes() / 8, 1_GiB);
+}
+
+void ObjectLog::refuse_beyond_limit(std::uint64_t more, std::uint64_t less, std::uint64_t wanted) const {
+    if (live_ - less + more <= limit()) return;
+    throw HeapFull(wanted, limit() > live_ ? limit() - live_ : 0, HeapFull::Cause::capacity, path().string());
+}
+
+LogHandle ObjectLog::give_id() {
+    while (index_.find(next_id_)) ++next_id_;
+    if (next_id_ >= files_.header().next_id) flush();
+    return LogId{next_id_++};
+}
+
+void ObjectLog::wait_if_sync(Serial serial) const {
+    if (options_.durability == Durability::sync && !planted(Bug::log_heap_acknowledged_early)) log_->wait_durable(serial);
+}
+
+LogHandle ObjectLog::put(std::span<const std::byte> bytes) {
+    LogHandle handle;
+    {
+        const auto lock = lock_for_writing();
+        handle = give_id();
+        Operation operation{OperationKind::put, static_cast<std::uint64_t>(handle.id), bytes};
+        handle.born = write({&operation, 1});
+    }
+    wait_if_sync(handle.born);
+    return handle;
+}
+
+LogHandle ObjectLog::put_as(LogId id, std::span<const std::byte> bytes) {
+    if (id == LogId::none) throw Error(errc::invalid_argument, path(), "LogId::none is no id; choose another one");
+    Serial serial;
+    LogHandle handle = id;
+    {
+        const auto lock = lock_for_writing();
+        Operation operation{OperationKind::put, static_cast<std::uint64_t>(id), bytes};
+        const RecordHead* const before = find(id);
+        if (before != nullptr) operation.born = before->born;
+        serial = write({&operation, 1});
+        handle.born = {operation.born};
+    }
+    wait_if_sync(serial);
+    return handle;
+}
+
+bool ObjectLog::update(LogHandle handle, Serial expected, std::span<const std::byte> bytes) {
+    Serial serial;
+    {
+        const auto lock = lock_for_writing();
+        const RecordHead* const before = find(handle);
+        if (before == nullptr || (expected.value != 0 && expected.value != before->version)) return false;
+        Operation operation{OperationKind::put, static_cast<std::uint64_t>(handle.id), bytes, before->born};
+        serial = write({&operation, 1});
+    }
+    wait_if_sync(serial);
+    return true;
+}
+
+bool ObjectLog::remove(LogHandle handle) {
+    Serial serial;
+    {
+        const auto lock = lock_for_writing();
+        if (find(handle) == nullptr) return false;
+        Operation operation{OperationKind::remove, static_cast<std::uint64_t>(handle.id), {}};
+        serial = write({&operation, 1});
+    }
+    wait_if_sync(serial);
+    return true;
+}
+
+Serial ObjectLog::commit(const LogBatch& batch) {
+    Serial serial;
+    {
+        const auto lock = lock_for_writing();
+        std::vector<Operation> operations;
+        std::vector<std::size_t> order(batch.operations_.size());
+        for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+        std::sort(order.begin(), order.end(),
+                  [&](std::size_t a, std::size_t b) { return std::pair(batch.operations_[a].id, a) < std::pair(batch.operations_[b].id, b); });
+        for (std::size_t i = 0; i < order.size(); ++i) {
+            const LogBatch::Operation& of = batch.operations_[order[i]];
+            if (i + 1 < order.size() && batch.operations_[order[i + 1]].id == of.id) continue;  // a later one counts
+            const RecordHead* const before = find(of.id);
+            if (of.removes && before == nullptr) continue;
+            operations.push_back({of.removes ? OperationKind::remove : OperationKind::put, static_cast<std::uint64_t>(of.id),
+                                  std::span(batch.bytes_).subspan(of.begin, of.length), before != nullptr ? before->born : 0});
+        }
+        if (operations.empty()) return {serial_};
+        serial = write(operations);
+    }
+    wait_if_sync(serial);
+    return serial;
+}
+
+/// Requires: the lock. Sets what was born. Nothing is changed if it throws anything but what poisons.
+Serial ObjectLog::write(std::span<Operation> operations) {
+    const std::uint64_t room = files_.segment_bytes() - sizeof(layout::SegmentHead);
+    std::uint64_t more = 0;
+    std::uint64_t less = 0;
+    std::uint64_t ring_bytes = 0;
+    bool only_removes = true;
+    for (const Operation& operation : operations) {
+        if (const Place before = index_.find(operation.id)) less += live_bytes_at(before);
+        ring_bytes += sizeof(layout::OperationHead) + sizeof(layout::LargePlace);
+        if (operation.kind == OperationKind::remove) continue;
+        only_removes = false;
+        const std::uint64_t record = record_bytes(operation.bytes.size());
+        more += record <= room ? record : round_up(record + sizeof(layout::SegmentHead), files_.segment_bytes());
+        if (record <= room) ring_bytes += round_up(operation.bytes.size(), 8);
+    }
+    // The old value goes only when the new one is durable, so both have room; what becomes smaller always finds some.
+    if (!only_removes && more > less) refuse_beyond_limit(more, less, more);
+    if (!log_->fits(ring_bytes)) {
+        throw Error(errc::invalid_argument, path(),
+                    "a batch of " + std::to_string(ring_bytes) +
+                        " bytes doesn't fit into half of the ring; make it smaller, or create the heap with a larger log_capacity");
+    }
+    std::uint64_t small = 0;
+    for (const Operation& operation : operations) {
+        const std::uint64_t record = record_bytes(operation.bytes.size());
+        if (record <= room) small += record;
+    }
+    const std::uint64_t segments =
+        2 * small / room + 2;  // of two records that follow each other in different segments, one segment is half full at least
+    if (segments > layout::tail_max / 2)
+        throw Error(errc::invalid_argument, path(), "a batch of " + std::to_string(small) + " bytes takes too many segments; make it smaller");
+    for (const Operation& operation : operations) index_.prepare(operation.id);
+    const bool must = tail_.size() + segments + operations.size() + 2 > layout::tail_max;
+    if (must || since_checkpoint_ >= checkpoint_bytes()) {
+        try {
+            write_checkpoint(false);
+        } catch (const Error& error) {
+            if (must || is_poisoned_ || static_cast<errc>(error.code().value()) != errc::no_space) throw;
+            since_checkpoint_ = 0;  // a full disk: opening reads more meanwhile
+        }
+    }
+
+    const std::uint64_t serial = serial_ + 1;
+    if (small <= room) {
+        ensure_room(hot_, small, only_removes ? Reason::removal : Reason::value);
+    } else {
+        ensure_free(reserve + segments, reserve + segments, small);
+        allocate_ahead(segments);
+    }
+    try {
+        for (Operation& operation : operations) {
+            if (operation.kind != OperationKind::put) continue;
+            if (operation.born == 0) operation.born = serial;
+            if (record_bytes(operation.bytes.size()) <= room) continue;
+            operation.run = write_large(operation.bytes, operation.id, serial, operation.born);
+            operation.kind = OperationKind::large;
+        }
+        append(serial, operations);
+    } catch (...) {
+        for (const Operation& operation : operations)
+            if (operation.run) make_free(operation.run.segment());
+        throw;
+    }
+    serial_ = serial;
+    durable_step("filling segments", [&] {
+        for (const Operation& operation : operations) apply(operation, serial);
+    });
+    return {serial};
+}
+
+void ObjectLog::append(std::uint64_t serial, std::span<const Operation> operations) {
+    static constexpr std::array<std::byte, 8> zeros{};
+    std::vector<layout::OperationHead> heads(operations.size());
+    std::vector<layout::LargePlace> places(operations.size());
+    std::vector<std::span<const std::byte>> pieces;
+    pieces.reserve(operations.size() * 3);
+    const auto bytes_of = [](const auto& of) { return std::span(reinterpret_cast<const std::byte*>(&of), sizeof of); };
+    for (std::size_t i = 0; i < operations.size(); ++i) {
+        const Operation& operation = operations[i];
+        heads[i] = {operation.kind, 0, operation.id, operation.born, operation.bytes.size()};
+        pieces.push_back(bytes_of(heads[i]));
+        if (operation.kind == OperationKind::large) {
+            places[i] = {operation.run.segment(), segments_[operation.run.segment()].birth.load()};
+            pieces.push_back(bytes_of(places[i]));
+        } else if (operation.kind == OperationKind::put) {
+            pieces.push_back(operation.bytes);
+            pieces.push_back(std::span(zeros).first(round_up(operation.bytes.size(), 8) - operation.bytes.size()));
+        }
+    }
+    if (log_->try_append({serial}, pieces)) return;
+    flush();
+    const bool fits = log_->try_append({serial}, pieces);
+    TAIYEN_CHECK(fits);  // the ring is empty, and a record takes half of it at most
+}
+
+/// What was appended happens in memory. Doesn't throw but for what poisons.
+void ObjectLog::apply(const Operation& operation, std::uint64_t serial) {
+    if (operation.kind == OperationKind::remove) {
+        ensure_room(hot_, sizeof(RecordHead), Reason::cleaning);
+        place_record(hot_, {0, layout::record_removes, operation.id, serial, 0}, {});
+        if (const Place before = index_.erase(operation.id)) kill(before, serial);
+        return;
+    }
+    Place place = operation.run;
+    if (operation.kind == OperationKind::put) {
+        ensure_room(hot_, record_bytes(operation.bytes.size()), Reason::cleaning);
+        place = place_record(hot_, {0, static_cast<std::uint32_t>(operation.bytes.size()), operation.id, serial, operation.born}, operation.bytes);
+    }
+    if (operation.run) tail_.push_back({place.segment(), sizeof(layout::SegmentHead), segments_[place.segment()].end});
+    live_ += live_bytes_at(place);
+    segments_[place.segment()].live += live_bytes_at(place);
+    if (const Place before = index_.set(operation.id, place)) kill(before, serial);
+}
+
+// Durability.
+
+Serial ObjectLog::last_durable() const { return log_ ? log_->durable() : Serial{serial_}; }
+
+void ObjectLog::wait_durable(Serial serial) const {
+    if (!log_) {
+        if (serial.value > serial_) throw Error(errc::invalid_argument, path(), "there is no such operation yet");
+        return;
+    }
+    if (serial > log_->appended()) throw Error(errc::invalid_argument, path(), "there is no such operation yet");
+    log_->wait_durable(serial);
+}
+
+void ObjectLog::checkpoint() {
+    const auto lock = lock_for_writing();
+    write_checkpoint(false);
+}
+
+void ObjectLog::close() {
+    if (!writes_ || is_over_ || is_poisoned_) {
+        if (log_) log_->stop();
+        return;
+    }
+    const auto lock = lock_for_writing();
+    write_checkpoint(true);
+    log_->stop();
+    is_over_ = true;
+}
+
+LogHeapStats ObjectLog::stats() const {
+    const std::lock_guard lock(writer_);
+    LogHeapStats stats = counts_;
+    stats.values = index_.size();
+    stats.live_bytes = live_;
+    stats.segment_bytes = files_.segment_bytes();
+    stats.segments = files_.segments();
+    stats.free_segments = free_;
+    for (std::uint64_t n = 1; n <= files_.segments(); ++n)
+        if (segments_[n].pins.load(std::memory_order_relaxed) != 0) ++stats.pinned_segments;
+    stats.views = views_.load();
+    stats.index_bytes = index_.bytes();
+    stats.appended = {serial_};
+    stats.durable = last_durable();
+    return stats;
+}
+
+}  // namespace taiyen::logheap

@@ -1,0 +1,215 @@
+#pragma once
+/// ObjectLog: an open LogHeap. Operations are records of a ring (log::GroupLog); their bytes are copied into open segments, which reach the file when the ring's room is needed or the segment is full.
+///
+/// Two segments are open: the hot one takes what operations write, the cold one what cleaning moves. Memory of segment n is at one address for ever: anonymous while it is open, the file's mapping
+/// before and afterwards, with the same bytes.
+///
+/// (L1) The ring gives room back only when what stood there lies in segments that a durable header names, and those are synced.
+/// (L2) A segment is written anew only when nothing that is durable needs it: it holds no live record, every operation that made its records dead is durable, records that cleaning moved lie in a
+///      segment that a durable header names, no view looks at it, and recovery doesn't read it.
+/// (L3) Recovery reads the image of the index, then the tail (segments with records that the image doesn't know), then the ring. Of several records of one id the highest version counts, so a
+///      tombstone is needed in the tail only: cleaning takes no segment of the tail, and moves no tombstone.
+/// (L4) An operation is one record of the ring with one serial, whatever it writes: it is there wholly or not at all. A header names only what the ring has durably.
+/// (L5) Cleaning changes a place only where the index still names the record that was moved; it never changes bytes that somebody may see.
+/// Thread rule: safe; one mutex for all who write. Readers take none: a place from the index, a pin on its segment, and a second look at the index.
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <taiyen/logheap/log_heap.hpp>
+
+#include "log/group_log.hpp"
+#include "logheap/id_index.hpp"
+#include "logheap/log_files.hpp"
+#include "vm/address_space.hpp"
+
+namespace taiyen::logheap {
+
+class ObjectLog {
+public:
+    enum class Opening { create, open, open_or_create, read_only };
+    /// Throws: as LogHeap's constructor.
+    static std::unique_ptr<ObjectLog> open(io::Storage& storage, const std::filesystem::path& path, const LogHeapOptions& options, Opening opening);
+    ObjectLog(const ObjectLog&) = delete;
+    ObjectLog& operator=(const ObjectLog&) = delete;
+    ~ObjectLog();
+
+    // As LogHeap's.
+    LogHandle put(std::span<const std::byte> bytes);
+    LogHandle put_as(LogId id, std::span<const std::byte> bytes);
+    /// `expected`: 0: whatever it is.
+    bool update(LogHandle handle, Serial expected, std::span<const std::byte> bytes);
+    bool remove(LogHandle handle);
+    Serial commit(const LogBatch& batch);
+    LogView get(LogHandle handle) const;
+    void for_each(const std::function<void(const LogView&)>& f) const;
+    std::uint64_t size() const noexcept { return index_.size(); }
+    Serial last_durable() const;
+    void wait_durable(Serial serial) const;
+    void checkpoint();
+    std::size_t clean(std::size_t bytes);
+    LogHeapStats stats() const;
+    const LogRestoration& restoration() const { return restoration_; }
+    LogVerification verify() const;
+    const std::filesystem::path& path() const { return files_.path(); }
+    bool has_views() const noexcept { return views_.load() != 0; }
+    /// Checkpoint; the header says that the heap was closed. Requires: no views.
+    void close();
+    void unpin(std::uint32_t segment) const noexcept;
+    /// Writes of its own are over: as after a failed write, in tests that drop the heap.
+    void abandon() noexcept { is_over_ = true; }
+    /// Throws unless the sums of live bytes, states and places agree with each other. Complexity: linear; for tests.
+    void check_sums() const;
+
+private:
+    enum class Use : std::uint8_t {
+        free,
+        open,
+        sealed,
+        part  ///< of a run, behind its first one
+    };
+    struct Segment {
+        std::atomic<std::uint32_t> pins{0};
+        Use use = Use::free;
+        bool in_tail = false;     ///< recovery reads it
+        bool is_emptied = false;  ///< cleaning moved what lived in it: free when the next header is durable
+        bool is_allocated = false;
+        bool is_damaged = false;  ///< cleaning found a wrong checksum: it stays as it is
+        layout::SegmentKind kind = layout::SegmentKind::hot;
+        std::uint32_t units = 1;
+        std::uint32_t end = 0;
+        std::atomic<std::uint64_t> birth{0};
+        std::uint64_t newest = 0;  ///< serial of the newest record in it
+        std::uint64_t live = 0;    ///< bytes of records that the index names
+        std::uint64_t reusable_from = 0;
+    };
+    /// A segment that is being filled.
+    struct Open {
+        layout::SegmentKind kind;
+        std::uint32_t number = 0;  ///< 0: there is none
+        std::uint64_t end = 0;
+        std::uint64_t written = 0;  ///< bytes that the file has
+        std::uint64_t from = 0;     ///< where what the image doesn't know begins
+    };
+    enum class Reason { value, removal, cleaning };
+    struct Operation {
+        layout::OperationKind kind;
+        std::uint64_t id;
+        std::span<const std::byte> bytes;
+        std::uint64_t born = 0;
+        Place run{};  ///< of a large value
+    };
+
+    ObjectLog(LogFiles files, const LogHeapOptions& options, bool writes);
+
+    // object_log.cpp
+    std::unique_lock<std::mutex> lock_for_writing();
+    /// What fails there leaves files of which nothing is known.
+    template <class F>
+    void durable_step(const char* what, F&& step) {
+        try {
+            step();
+        } catch (const std::exception& error) {
+            poison(what, error);
+            throw;
+        }
+    }
+    void poison(const char* what, const std::exception& error);
+    Serial write(std::span<Operation> operations);
+    void append(std::uint64_t serial, std::span<const Operation> operations);
+    void apply(const Operation& operation, std::uint64_t serial);
+    void wait_if_sync(Serial serial) const;
+    LogHandle give_id();
+    /// The record's head, if the index has the id, and the handle means it.
+    const layout::RecordHead* find(LogHandle handle) const;
+    std::uint64_t limit() const;
+    std::uint64_t checkpoint_bytes() const;
+    void refuse_beyond_limit(std::uint64_t more, std::uint64_t less, std::uint64_t wanted) const;
+    const layout::RecordHead& head_at(Place place) const;
+    std::span<const std::byte> bytes_at(Place place) const;
+    std::uint32_t check_of(std::uint32_t segment, std::uint64_t offset, const layout::RecordHead& head, std::span<const std::byte> bytes) const;
+    bool is_sound(std::uint32_t segment, std::uint64_t offset, const layout::RecordHead& head, std::span<const std::byte> bytes) const;
+    std::byte* memory_of(std::uint32_t segment) const { return memory_.data() + std::uint64_t{segment - 1} * files_.segment_bytes(); }
+    std::uint64_t live_bytes_at(Place place) const {
+        return place.is_large() ? segments_[place.segment()].units * files_.segment_bytes() : place.bytes();
+    }
+
+    // segments.cpp
+    void ensure_room(Open& open, std::uint64_t record_bytes, Reason reason);
+    void take(Open& open);
+    /// A run of free segments; 0: there is none. Throws: HeapFull{disk}.
+    std::uint32_t take_run(std::uint64_t units);
+    std::uint64_t units_of_run(std::uint64_t bytes) const;
+    void allocate(std::uint32_t segment, std::uint64_t units);
+    void allocate_ahead(std::uint64_t count);
+    std::uint32_t find_free(std::uint64_t units);
+    void begin_segment(std::uint32_t segment, layout::SegmentKind kind, std::uint32_t units, std::uint64_t large_bytes, std::byte* at);
+    void write_open(Open& open);
+    void seal(Open& open);
+    Place place_record(Open& open, const layout::RecordHead& head, std::span<const std::byte> bytes);
+    void kill(Place place, std::uint64_t serial);
+    void free_if_dead(std::uint32_t segment, std::uint64_t serial);
+    void make_free(std::uint32_t segment);
+    /// Everything appended lies in segments, a header names them, and the ring is empty.
+    void flush();
+    void publish_header(bool is_clean);
+    void write_checkpoint(bool is_clean);
+    Place write_large(std::span<const std::byte> bytes, std::uint64_t id, std::uint64_t version, std::uint64_t born);
+
+    // cleaner.cpp
+    void ensure_free(std::uint64_t wanted, std::uint64_t at_least, std::uint64_t wanted_bytes);
+    bool clean_batch();
+
+    // recovery.cpp
+    void recover();
+    void read_image();
+    void claim(std::uint32_t number, std::uint32_t units, const layout::SegmentHead& head);
+    void read_tail();
+    void read_ring();
+    void count_live();
+    void start_log();
+
+    /// Free segments that puts leave: for the hot one of removals, the cold one, and one more.
+    static constexpr std::uint64_t reserve = 3;
+    /// So many ids are set aside with each header, so that none is given twice.
+    static constexpr std::uint64_t ids_ahead = std::uint64_t{1} << 20U;
+    /// More segments than that are not begun between two headers.
+    static constexpr std::uint64_t births_ahead = std::uint64_t{1} << 32U;
+
+    const LogHeapOptions options_;
+    const bool writes_;
+    LogFiles files_;
+    std::uint64_t seed_ = 0;  ///< of checks: the heap's
+    vm::Reservation memory_;
+    std::unique_ptr<Segment[]> segments_;  ///< by number, from 1 on
+    IdIndex index_;
+    std::unique_ptr<log::GroupLog> log_;
+    LogRestoration restoration_;
+
+    mutable std::mutex writer_;
+    Open hot_{layout::SegmentKind::hot};
+    Open cold_{layout::SegmentKind::cold};
+    std::vector<layout::TailSegment> tail_;  ///< sealed ones
+    std::vector<std::uint32_t> emptied_;
+    std::uint64_t serial_ = 0;
+    std::uint64_t next_id_ = 1;
+    std::uint64_t next_birth_ = 1;
+    std::uint64_t free_ = 0;
+    std::uint64_t live_ = 0;
+    std::uint64_t since_checkpoint_ = 0;
+    std::uint64_t lowest_free_ = 1;  ///< no segment before it is free
+    LogHeapStats counts_;
+    std::string failure_;
+    std::atomic<bool> is_poisoned_{false};
+    bool is_over_ = false;
+    mutable std::atomic<std::uint64_t> views_{0};
+};
+
+}  // namespace taiyen::logheap

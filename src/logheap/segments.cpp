@@ -1,0 +1,293 @@
+// Segments: taken, filled, written, sealed, freed; headers, and images of the index.
+
+#include <algorithm>
+#include <cstring>
+
+#include <taiyen/base/check.hpp>
+
+#include "base/checksum.hpp"
+#include "base/planted.hpp"
+#include "logheap/object_log.hpp"
+
+namespace taiyen::logheap {
+
+using layout::RecordHead;
+using layout::SegmentHead;
+using layout::SegmentKind;
+
+namespace {
+
+template <class T>
+std::span<const std::byte> bytes_of(const T& of) {
+    return {reinterpret_cast<const std::byte*>(&of), sizeof of};
+}
+
+}  // namespace
+
+/// The lowest run of free segments that nobody looks at, so that the file takes no more than it needs; 0: there is none. Complexity: linear in the segments behind the lowest free one.
+std::uint32_t ObjectLog::find_free(std::uint64_t units) {
+    std::uint64_t lowest = 0;
+    std::uint64_t run = 0;
+    for (std::uint64_t n = lowest_free_; n <= files_.segments(); ++n) {
+        const bool is_free = segments_[n].use == Use::free;
+        if (is_free && lowest == 0) lowest = lowest_free_ = n;
+        run = is_free && segments_[n].pins.load() == 0 ? run + 1 : 0;
+        if (run == units) return static_cast<std::uint32_t>(n + 1 - units);
+    }
+    return 0;
+}
+
+/// Disk blocks for them, and every operation that made what lay there dead is durable.
+void ObjectLog::allocate(std::uint32_t segment, std::uint64_t units) {
+    for (std::uint64_t n = segment; n < segment + units; ++n) {
+        if (!segments_[n].is_allocated && writes_) {
+            try {
+                files_.values().allocate(files_.offset_of(n), files_.segment_bytes());
+            } catch (const Error& error) {
+                if (static_cast<errc>(error.code().value()) != errc::no_space) throw;
+                throw HeapFull(files_.segment_bytes(), 0, HeapFull::Cause::disk, path().string());
+            }
+            segments_[n].is_allocated = true;
+        }
+        if (log_ && log_->durable().value < segments_[n].reusable_from)
+            durable_step("writing the ring", [&] { log_->wait_durable({segments_[n].reusable_from}); });
+    }
+}
+
+/// The next segments that will be taken have their blocks: what fills them can't run out of disk.
+void ObjectLog::allocate_ahead(std::uint64_t count) {
+    for (std::uint64_t n = lowest_free_; n <= files_.segments() && count != 0; ++n) {
+        if (segments_[n].use != Use::free || segments_[n].pins.load() != 0) continue;
+        allocate(static_cast<std::uint32_t>(n), 1);
+        --count;
+    }
+}
+
+void ObjectLog::begin_segment(std::uint32_t number, SegmentKind kind, std::uint32_t units, std::uint64_t large_bytes, std::byte* at) {
+    Segment& segment = segments_[number];
+    const std::uint64_t birth = next_birth_++;
+    segment.birth.store(birth, std::memory_order_relaxed);
+    segment.kind = kind;
+    segment.units = units;
+    segment.live = 0;
+    segment.newest = 0;
+    segment.in_tail = true;
+    segment.is_emptied = segment.is_damaged = false;
+    free_ -= units;
+    SegmentHead head{layout::segment_magic, {}, number, kind, birth, large_bytes, 0, 0};
+    std::copy_n(files_.header().heap, 16, head.heap);
+    head.checksum = checksum(bytes_of(head).first(offsetof(SegmentHead, checksum)), 0);
+    std::memcpy(at, &head, sizeof head);
+}
+
+void ObjectLog::take(Open& open) {
+    const std::uint32_t number = find_free(1);
+    if (number == 0) throw HeapFull(files_.segment_bytes(), 0, HeapFull::Cause::capacity, path().string());
+    allocate(number, 1);
+    vm::map_anonymous(memory_of(number), files_.segment_bytes());
+    begin_segment(number, open.kind, 1, 0, memory_of(number));
+    segments_[number].use = Use::open;
+    open = {open.kind, number, sizeof(SegmentHead), 0, sizeof(SegmentHead)};
+}
+
+void ObjectLog::ensure_room(Open& open, std::uint64_t bytes, Reason reason) {
+    if (open.number != 0 && open.end + bytes <= files_.segment_bytes()) return;
+    // Puts leave a reserve: for removals, and for cleaning, without which nothing would ever be won.
+    if (reason == Reason::value) ensure_free(reserve + 1, reserve + 1, bytes);
+    if (reason == Reason::removal) ensure_free(reserve, 2, bytes);
+    if (open.number != 0 && open.end + bytes <= files_.segment_bytes()) return;  // cleaning wrote a checkpoint meanwhile, and the like
+    if (open.number != 0) seal(open);
+    take(open);
+}
+
+Place ObjectLog::place_record(Open& open, const RecordHead& head, std::span<const std::byte> bytes) {
+    const std::uint64_t offset = open.end;
+    const std::uint64_t length = round_up(sizeof head + bytes.size(), 8);
+    TAIYEN_CHECK(open.number != 0 && offset + length <= files_.segment_bytes());
+    std::byte* const at = memory_of(open.number) + offset;
+    if (!bytes.empty()) std::memcpy(at + sizeof head, bytes.data(), bytes.size());
+    RecordHead written = head;
+    written.check = check_of(open.number, offset, written, {at + sizeof head, bytes.size()});
+    std::memcpy(at, &written, sizeof written);
+    open.end += length;
+    Segment& segment = segments_[open.number];
+    segment.end = static_cast<std::uint32_t>(open.end);
+    segment.newest = std::max(segment.newest, head.version);
+    (open.kind == SegmentKind::cold ? counts_.moved_bytes : counts_.put_bytes) += length;
+    since_checkpoint_ += length;
+    return Place::at(open.number, offset, length);
+}
+
+/// What the file lacks of it.
+void ObjectLog::write_open(Open& open) {
+    if (open.number == 0 || open.written == open.end || !writes_) return;
+    const std::uint64_t from = round_down(open.written, page_bytes);
+    const std::uint64_t to = round_up(open.end, page_bytes);
+    files_.values().write({memory_of(open.number) + from, to - from}, files_.offset_of(open.number) + from);
+    files_.values().start_writing(files_.offset_of(open.number) + from, to - from);
+    open.written = open.end;
+}
+
+void ObjectLog::seal(Open& open) {
+    durable_step("writing a segment", [&] { write_open(open); });
+    if (writes_) files_.values().map_private(memory_of(open.number), files_.segment_bytes(), files_.offset_of(open.number), io::Protection::read);
+    Segment& segment = segments_[open.number];
+    segment.use = Use::sealed;
+    segment.in_tail = open.end > open.from;
+    const std::uint32_t number = open.number;
+    if (segment.in_tail) tail_.push_back({number, static_cast<std::uint32_t>(open.from), static_cast<std::uint32_t>(open.end)});
+    open = {open.kind};
+    free_if_dead(number, serial_);
+}
+
+void ObjectLog::kill(Place place, std::uint64_t serial) {
+    Segment& segment = segments_[place.segment()];
+    const std::uint64_t bytes = live_bytes_at(place);
+    TAIYEN_CHECK(segment.live >= bytes && live_ >= bytes);
+    segment.live -= bytes;
+    live_ -= bytes;
+    free_if_dead(place.segment(), serial);
+}
+
+void ObjectLog::free_if_dead(std::uint32_t number, std::uint64_t serial) {
+    Segment& segment = segments_[number];
+    if (segment.use != Use::sealed || segment.live != 0) return;
+    segment.reusable_from = std::max(segment.reusable_from, serial);
+    if (segment.is_emptied || (segment.in_tail && !planted(Bug::log_heap_tail_is_freed))) return;
+    make_free(number);
+}
+
+void ObjectLog::make_free(std::uint32_t number) {
+    const std::uint32_t units = segments_[number].units;
+    const std::uint64_t from = segments_[number].reusable_from;
+    for (std::uint32_t n = number; n < number + units; ++n) {
+        Segment& segment = segments_[n];
+        segment.use = Use::free;
+        segment.units = 1;
+        segment.in_tail = segment.is_emptied = false;
+        segment.reusable_from = from;
+    }
+    free_ += units;
+    lowest_free_ = std::min<std::uint64_t>(lowest_free_, number);
+}
+
+/// Requires: everything appended is durable, the open segments are written, all is synced.
+void ObjectLog::publish_header(bool is_clean) {
+    layout::Header& header = files_.header();
+    const log::GroupLog::Point point = log_->durable_point();
+    files_.set_ring_start(point.next);
+    header.serial = point.serial.value;
+    header.next_id = next_id_ + (is_clean || planted(Bug::log_heap_ids_given_twice) ? 0 : ids_ahead);
+    header.next_birth = next_birth_;
+    header.flags = is_clean ? layout::header_is_clean : 0;
+    header.tail_segments = 0;
+    for (const Open* const open : {&hot_, &cold_}) {
+        if (open->number == 0 || open->end == open->from || (open->kind == SegmentKind::cold && planted(Bug::log_heap_cold_segment_unnamed)))
+            continue;
+        header.tail[header.tail_segments++] = {open->number, static_cast<std::uint32_t>(open->from), static_cast<std::uint32_t>(open->end)};
+    }
+    for (const layout::TailSegment& sealed : tail_) header.tail[header.tail_segments++] = sealed;
+    files_.write_header();
+    log_->release(point.next.position);
+    for (const std::uint32_t number : emptied_) {
+        segments_[number].is_emptied = false;
+        free_if_dead(number, segments_[number].reusable_from);
+    }
+    emptied_.clear();
+}
+
+void ObjectLog::flush() {
+    durable_step("writing the heap's file", [&] {
+        log_->wait_durable({serial_});
+        write_open(hot_);
+        write_open(cold_);
+        if (!planted(Bug::log_heap_values_unsynced)) files_.values().sync();
+        publish_header(false);
+    });
+    ++counts_.flushes;
+}
+
+void ObjectLog::write_checkpoint(bool is_clean) {
+    durable_step("writing the ring", [&] { log_->wait_durable({serial_}); });
+    if (is_clean)
+        for (Open* const open : {&hot_, &cold_})
+            if (open->number != 0) seal(*open);
+    const layout::Header before = files_.header();
+    try {
+        files_.write_image([&](const auto& put) {
+            layout::ImageHead head{{}, serial_, 0, index_.size(), 0};
+            std::copy_n(files_.header().heap, 16, head.heap);
+            for (std::uint64_t n = 1; n <= files_.segments(); ++n)
+                if (segments_[n].use == Use::sealed || segments_[n].use == Use::open) ++head.segments;
+            put(bytes_of(head));
+            for (std::uint64_t n = 1; n <= files_.segments(); ++n) {
+                const Segment& segment = segments_[n];
+                if (segment.use != Use::sealed && segment.use != Use::open) continue;
+                put(bytes_of(layout::ImageSegment{static_cast<std::uint32_t>(n), segment.units, segment.birth.load(), segment.newest, segment.end,
+                                                  segment.kind}));
+            }
+            for (std::size_t shard = 0; shard < IdIndex::shard_count; ++shard)
+                index_.for_each_in(shard, [&](std::uint64_t id, Place place) { put(bytes_of(layout::ImageCell{id, place.word})); });
+        });
+    } catch (...) {
+        files_.header() = before;  // the image that the header names is untouched
+        throw;
+    }
+    durable_step("writing the heap's file", [&] {
+        write_open(hot_);
+        write_open(cold_);
+        if (!planted(Bug::log_heap_image_unsynced)) files_.values().sync();
+        std::vector<layout::TailSegment> tail;
+        tail.swap(tail_);
+        for (Open* const open : {&hot_, &cold_}) open->from = open->end;
+        publish_header(is_clean);
+        for (const layout::TailSegment& sealed : tail) {
+            segments_[sealed.number].in_tail = false;
+            free_if_dead(sealed.number, segments_[sealed.number].reusable_from);
+        }
+    });
+    since_checkpoint_ = 0;
+    ++counts_.checkpoints;
+}
+
+std::uint32_t ObjectLog::take_run(std::uint64_t units) {
+    const std::uint32_t number = find_free(units);
+    if (number != 0) allocate(number, units);
+    return number;
+}
+
+/// The bytes are durable on return, and no record says so yet.
+Place ObjectLog::write_large(std::span<const std::byte> bytes, std::uint64_t id, std::uint64_t version, std::uint64_t born) {
+    const std::uint64_t units = units_of_run(bytes.size());
+    ensure_free(reserve + units, reserve + units, bytes.size());
+    std::uint32_t number = take_run(units);
+    for (int i = 0; number == 0 && i < 8 && clean_batch(); ++i) {  // there is room, but not in one piece: what lies between is moved
+        write_checkpoint(false);
+        number = take_run(units);
+    }
+    if (number == 0) throw HeapFull(bytes.size(), 0, HeapFull::Cause::capacity, path().string());
+    const AlignedBuffer first(page_bytes);
+    std::memset(first.data(), 0, first.size());
+    begin_segment(number, SegmentKind::large, static_cast<std::uint32_t>(units), bytes.size(), first.data());
+    for (std::uint64_t n = number + 1; n < number + units; ++n) segments_[n].use = Use::part;
+    Segment& segment = segments_[number];
+    segment.use = Use::sealed;
+    segment.newest = version;
+    segment.end = sizeof(SegmentHead) + sizeof(RecordHead);
+    RecordHead head{0, layout::record_is_large, id, version, born};
+    head.check = check_of(number, sizeof(SegmentHead), head, bytes);
+    std::memcpy(first.data() + sizeof(SegmentHead), &head, sizeof head);
+    const std::uint64_t begin = sizeof(SegmentHead) + sizeof(RecordHead);
+    const ByteCount beside = std::min<ByteCount>(bytes.size(), page_bytes - begin);
+    std::memcpy(first.data() + begin, bytes.data(), beside);
+    durable_step("writing a large value", [&] {
+        files_.values().write(first.span(), files_.offset_of(number));
+        files_.values().write(bytes.subspan(beside), files_.offset_of(number) + page_bytes);
+        if (!planted(Bug::log_heap_large_value_unsynced)) files_.values().sync();
+    });
+    counts_.put_bytes += units * files_.segment_bytes();
+    since_checkpoint_ += units * files_.segment_bytes();
+    return Place::run_at(number, sizeof(SegmentHead));
+}
+
+}  // namespace taiyen::logheap
