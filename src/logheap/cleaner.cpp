@@ -16,6 +16,7 @@ using layout::RecordHead;
 ///
 /// Best is the highest (1 − u) · age / u, u the share that lives, age that of the segment (Rumble and others, section 4.2). Survivors lie by age, the oldest first.
 bool ObjectLog::clean_batch() {
+    if (tail_.size() + tail_room > layout::tail_max) write_checkpoint(false);
     const std::uint64_t room = files_.segment_bytes() - sizeof(layout::SegmentHead);
     struct Candidate {
         double worth;
@@ -81,6 +82,8 @@ bool ObjectLog::clean_batch() {
     for (const Survivor& survivor : survivors) {
         const RecordHead& head = head_at(survivor.place);
         const std::uint64_t id = head.id;
+        // What is left stays where it is. The last free segment is for removals, which make more of them.
+        if ((cold_.number == 0 || cold_.end + survivor.place.bytes() > files_.segment_bytes()) && free_ <= 1) break;
         ensure_room(cold_, survivor.place.bytes(), Reason::cleaning);
         const Place to = place_record(cold_, head, bytes_at(survivor.place));
         index_.set(id, to);
@@ -94,7 +97,7 @@ bool ObjectLog::clean_batch() {
 
 /// Cleans until so many segments are free. Throws: HeapFull: fewer than `at_least` could be won.
 void ObjectLog::ensure_free(std::uint64_t wanted, std::uint64_t at_least, std::uint64_t wanted_bytes) {
-    if (free_ >= wanted) return;
+    if (free_ < wanted) free_unpinned();
     bool has_checkpoint = false;
     for (int idle = 0; free_ < wanted && idle < 16;) {
         const std::uint64_t before = free_;
@@ -103,8 +106,12 @@ void ObjectLog::ensure_free(std::uint64_t wanted, std::uint64_t at_least, std::u
         } else if (clean_batch()) {
             flush();
         } else if (!has_checkpoint) {
-            write_checkpoint(false);  // segments of the tail may be cleaned now
             has_checkpoint = true;
+            try {
+                write_checkpoint(false);  // segments of the tail may be cleaned now
+            } catch (const Error& error) {
+                if (is_poisoned_ || static_cast<errc>(error.code().value()) != errc::no_space) throw;
+            }
         } else {
             break;
         }

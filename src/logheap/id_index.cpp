@@ -38,13 +38,14 @@ IdIndex::Cell& IdIndex::cell_of(Table& table, std::uint64_t id) noexcept {
     }
 }
 
-void IdIndex::prepare(std::uint64_t id) {
-    Shard& shard = shards_[mix(id, 0) >> 58U];
+void IdIndex::prepare(std::size_t number, std::uint64_t ids) {
+    Shard& shard = shards_[number];
     Table* const old = shard.table.load(std::memory_order_relaxed);
-    if (old != nullptr && (shard.used + 1) * 8 <= (old->mask + 1) * 7) return;
+    if (old != nullptr && (shard.used + ids) * 8 <= (old->mask + 1) * 7) return;
     free_retired();
     retired_.reserve(retired_.size() + 1);
-    const std::uint64_t cells = old == nullptr ? 8 : shard.live * 2 > old->mask ? (old->mask + 1) * 2 : old->mask + 1;
+    std::uint64_t cells = old == nullptr ? 8 : shard.live * 2 > old->mask ? (old->mask + 1) * 2 : old->mask + 1;
+    while ((shard.live + ids) * 8 > cells * 7) cells *= 2;
     Table* const made = make_table(cells);
     if (old != nullptr) {
         for (std::uint64_t at = 0; at <= old->mask; ++at) {
@@ -57,7 +58,7 @@ void IdIndex::prepare(std::uint64_t id) {
         }
     }
     shard.used = shard.live;
-    shard.table.store(made, std::memory_order_release);
+    shard.table.store(made);  // in the one order with pins that readers of places set
     bytes_.fetch_add(cells * sizeof(Cell), std::memory_order_relaxed);
     if (old != nullptr) retired_.push_back({old, epochs::end()});
 }

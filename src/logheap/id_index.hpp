@@ -48,7 +48,7 @@ public:
     /// Nowhere: it isn't there. Requires: an EpochGuard, or to be the writer. Complexity: a cache miss.
     Place find(std::uint64_t id) const noexcept {
         const std::uint64_t hash = mix(id, 0);
-        const Table* const table = shards_[hash >> 58U].table.load(std::memory_order_acquire);
+        const Table* const table = shards_[hash >> 58U].table.load();
         if (table == nullptr) return {};
         for (std::uint64_t at = hash & table->mask;; at = (at + 1) & table->mask) {
             const std::uint64_t found = table->cells[at].id.load(std::memory_order_acquire);
@@ -56,9 +56,10 @@ public:
             if (found == 0) return {};
         }
     }
-    /// Room for that id. Throws: std::bad_alloc; then nothing changed.
-    void prepare(std::uint64_t id);
-    /// Returns where it was. Requires: `prepare`, not 0 and nowhere.
+    static std::size_t shard_of(std::uint64_t id) noexcept { return mix(id, 0) >> 58U; }
+    /// Room for so many new ids in that shard. Throws: std::bad_alloc; then nothing changed.
+    void prepare(std::size_t shard, std::uint64_t ids = 1);
+    /// Returns where it was. Requires: `prepare` of its shard, since the last new id was set; the id isn't 0, the place somewhere.
     Place set(std::uint64_t id, Place place) noexcept;
     /// Returns where it was.
     Place erase(std::uint64_t id) noexcept;

@@ -14,6 +14,9 @@ using layout::Header;
 
 namespace {
 
+/// Counts in headers lie below it: nothing that is added to them overflows.
+constexpr std::uint64_t count_end = std::uint64_t{1} << 62U;
+
 std::uint64_t checksum_of(const Header& header, unsigned slot) {
     return checksum({reinterpret_cast<const std::byte*>(&header), offsetof(Header, checksum)}, slot);
 }
@@ -77,7 +80,8 @@ std::optional<Error> problem_of(const Header& header, unsigned slot, const std::
                       header.segments <= layout::segments_max && header.image_place <= 1 &&
                       header.image_bytes <= header.segments * header.segment_bytes && header.tail_segments <= layout::tail_max &&
                       header.sequence % 2 == slot && header.ring_position % page_bytes == 0 && header.ring_capacity % page_bytes == 0 &&
-                      header.next_id != 0;
+                      header.next_id != 0 &&
+                      std::max({header.next_id, header.next_birth, header.serial, header.ring_sequence, header.ring_position}) < count_end;
     if (!fits) return Error(errc::corrupt, path, slot * layout::slot_bytes, "the header's fields are out of bounds; restore the file from a copy");
     return std::nullopt;
 }
@@ -203,12 +207,14 @@ LogFiles LogFiles::open(io::Storage& storage, const std::filesystem::path& path,
     if (files.identity_.heap != uuid_from(header.heap) || files.identity_.ring != uuid_from(header.ring) ||
         files.identity_.capacity_bytes != header.ring_capacity)
         throw Error(errc::mismatch, ring_path, "this ring belongs to another heap than " + path.string() + "; put the right one there");
-    if (writes && files.identity_.is_new) {
-        storage.sync_directory(io::directory_of(path));  // its creation was cut short behind the name
-        files.identity_.is_new = false;
-        log::Ring::write_identity(*files.ring_, files.identity_);
-    }
     return files;
+}
+
+void LogFiles::end_creation(io::Storage& storage) {
+    if (!identity_.is_new) return;
+    storage.sync_directory(io::directory_of(path()));
+    identity_.is_new = false;
+    log::Ring::write_identity(*ring_, identity_);
 }
 
 void LogFiles::write_image(const std::function<void(const std::function<void(std::span<const std::byte>)>& put)>& fill) {

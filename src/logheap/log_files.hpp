@@ -50,6 +50,9 @@ public:
                place * round_up(segments() * segment_bytes() / 2 + segments() * sizeof(layout::ImageSegment) + 1_MiB, 1_MiB);
     }
 
+    /// Of a heap whose creation was cut short behind its name.
+    void end_creation(io::Storage& storage);
+
     /// Writes a new image where the header doesn't have one; the header's fields about it change in memory only. `fill` calls what it is given with pieces, in order. Not synced.
     void write_image(const std::function<void(const std::function<void(std::span<const std::byte>)>& put)>& fill);
     /// Gives the image's bytes in pieces of 1 MiB. Throws: Error{corrupt} at the end: they aren't what was written.

@@ -45,6 +45,10 @@ std::unique_ptr<ObjectLog> ObjectLog::open(io::Storage& storage, const std::file
                            : LogFiles::open(storage, path, ring, writes ? io::Access::read_write : io::Access::read_only);
     std::unique_ptr<ObjectLog> made(new ObjectLog(std::move(files), options, writes));
     made->recover();
+    if (writes) {
+        made->files_.end_creation(storage);
+        made->start_log();
+    }
     return made;
 }
 
@@ -317,12 +321,19 @@ Serial ObjectLog::write(std::span<Operation> operations) {
         const std::uint64_t record = record_bytes(operation.bytes.size());
         if (record <= room) small += record;
     }
-    const std::uint64_t segments =
-        2 * small / room + 2;  // of two records that follow each other in different segments, one segment is half full at least
-    if (segments > layout::tail_max / 2)
+    // Of two records that follow each other in different segments, one segment is half full at least.
+    const std::uint64_t segments = 2 * small / room + 2;
+    const auto is_large = [&](const Operation& operation) {
+        return operation.kind == OperationKind::put && record_bytes(operation.bytes.size()) > room;
+    };
+    const auto runs = static_cast<std::size_t>(std::count_if(operations.begin(), operations.end(), is_large));
+    if (segments + runs > layout::tail_max / 2)
         throw Error(errc::invalid_argument, path(), "a batch of " + std::to_string(small) + " bytes takes too many segments; make it smaller");
-    for (const Operation& operation : operations) index_.prepare(operation.id);
-    const bool must = tail_.size() + segments + operations.size() + 2 > layout::tail_max;
+    std::array<std::uint64_t, IdIndex::shard_count> ids{};
+    for (const Operation& operation : operations) ++ids[IdIndex::shard_of(operation.id)];
+    for (std::size_t shard = 0; shard < ids.size(); ++shard)
+        if (ids[shard] != 0) index_.prepare(shard, ids[shard]);
+    const bool must = tail_.size() + segments + runs + tail_room > layout::tail_max;
     if (must || since_checkpoint_ >= checkpoint_bytes()) {
         try {
             write_checkpoint(false);
@@ -333,19 +344,20 @@ Serial ObjectLog::write(std::span<Operation> operations) {
     }
 
     const std::uint64_t serial = serial_ + 1;
-    if (small <= room) {
-        ensure_room(hot_, small, only_removes ? Reason::removal : Reason::value);
-    } else {
-        ensure_free(reserve + segments, reserve + segments, small);
-        allocate_ahead(segments);
-    }
     try {
         for (Operation& operation : operations) {
             if (operation.kind != OperationKind::put) continue;
             if (operation.born == 0) operation.born = serial;
-            if (record_bytes(operation.bytes.size()) <= room) continue;
+            if (!is_large(operation)) continue;
             operation.run = write_large(operation.bytes, operation.id, serial, operation.born);
             operation.kind = OperationKind::large;
+        }
+        // Nothing fails for want of room from the record on.
+        if (small <= room) {
+            ensure_room(hot_, small, only_removes ? Reason::removal : Reason::value);
+        } else {
+            ensure_free(reserve + segments, reserve + segments, small);
+            allocate_ahead(segments);
         }
         append(serial, operations);
     } catch (...) {

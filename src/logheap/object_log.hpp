@@ -73,7 +73,8 @@ private:
         free,
         open,
         sealed,
-        part  ///< of a run, behind its first one
+        pinned,  ///< free when views let it go
+        part     ///< of a run, behind its first one
     };
     struct Segment {
         std::atomic<std::uint32_t> pins{0};
@@ -157,6 +158,7 @@ private:
     void kill(Place place, std::uint64_t serial);
     void free_if_dead(std::uint32_t segment, std::uint64_t serial);
     void make_free(std::uint32_t segment);
+    void free_unpinned();
     /// Everything appended lies in segments, a header names them, and the ring is empty.
     void flush();
     void publish_header(bool is_clean);
@@ -170,6 +172,7 @@ private:
     // recovery.cpp
     void recover();
     void read_image();
+    bool is_head(const layout::SegmentHead& head, std::uint64_t number) const;
     void claim(std::uint32_t number, std::uint32_t units, const layout::SegmentHead& head);
     void read_tail();
     void read_ring();
@@ -178,6 +181,8 @@ private:
 
     /// Free segments that puts leave: for the hot one of removals, the cold one, and one more.
     static constexpr std::uint64_t reserve = 3;
+    /// Segments that cleaning and what goes with an operation may seal between two looks at the length of the tail.
+    static constexpr std::size_t tail_room = 40;
     /// So many ids are set aside with each header, so that none is given twice.
     static constexpr std::uint64_t ids_ahead = std::uint64_t{1} << 20U;
     /// More segments than that are not begun between two headers.
@@ -198,6 +203,7 @@ private:
     Open cold_{layout::SegmentKind::cold};
     std::vector<layout::TailSegment> tail_;  ///< sealed ones
     std::vector<std::uint32_t> emptied_;
+    std::vector<std::uint32_t> pinned_;
     std::uint64_t serial_ = 0;
     std::uint64_t next_id_ = 1;
     std::uint64_t next_birth_ = 1;

@@ -29,7 +29,6 @@ void ObjectLog::recover() {
     read_tail();
     if (!restoration_.was_clean) read_ring();
     count_live();
-    if (writes_) start_log();
     restoration_.values = index_.size();
     restoration_.took = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - begin);
 }
@@ -65,6 +64,8 @@ void ObjectLog::read_image() {
             if (segment.number == 0 || segment.units == 0 || segment.number + std::uint64_t{segment.units} > files_.segments() + 1 ||
                 segment.end > files_.segment_bytes())
                 refuse("names segments that there are not");
+            for (std::uint32_t n = 0; n < segment.units; ++n)
+                if (segments_[segment.number + n].use != Use::free) refuse("names a segment twice");
             Segment& known = segments_[segment.number];
             known.use = Use::sealed;
             known.kind = segment.kind;
@@ -79,9 +80,10 @@ void ObjectLog::read_image() {
             ++cells;
             const Place place{cell.place};
             const bool fits = cell.id != 0 && place.segment() != 0 && place.segment() <= files_.segments() && place.offset() >= sizeof(SegmentHead) &&
-                              (place.is_large() || (place.bytes() >= sizeof(RecordHead) && place.offset() + place.bytes() <= files_.segment_bytes()));
+                              (place.is_large() ? place.offset() == sizeof(SegmentHead)
+                                                : (place.bytes() >= sizeof(RecordHead) && place.offset() + place.bytes() <= files_.segment_bytes()));
             if (!fits) refuse("names places that there are not");
-            index_.prepare(cell.id);
+            index_.prepare(IdIndex::shard_of(cell.id));
             index_.set(cell.id, place);
         }
         left.erase(left.begin(), left.begin() + static_cast<std::ptrdiff_t>(used));
@@ -91,6 +93,12 @@ void ObjectLog::read_image() {
 
 std::uint64_t ObjectLog::units_of_run(std::uint64_t bytes) const {
     return (sizeof(SegmentHead) + sizeof(RecordHead) + bytes + files_.segment_bytes() - 1) / files_.segment_bytes();
+}
+
+bool ObjectLog::is_head(const SegmentHead& head, std::uint64_t number) const {
+    const std::span<const std::byte> checked{reinterpret_cast<const std::byte*>(&head), offsetof(SegmentHead, checksum)};
+    return head.magic == layout::segment_magic && head.number == number && head.checksum == checksum(checked, 0) &&
+           std::memcmp(head.heap, files_.header().heap, sizeof head.heap) == 0;
 }
 
 /// They are that segment, or run. What the image says of earlier lives of theirs is over, also of those that lay in one run with them.
@@ -129,10 +137,7 @@ void ObjectLog::read_tail() {
             throw Error(errc::corrupt, path(), 0, "the header names a segment that there is not; restore the file from a copy");
         SegmentHead head;
         std::memcpy(&head, memory_of(tail.number), sizeof head);
-        const std::span<const std::byte> checked{reinterpret_cast<const std::byte*>(&head), offsetof(SegmentHead, checksum)};
-        if (head.magic != layout::segment_magic || head.number != tail.number || head.checksum != checksum(checked, 0) ||
-            std::memcmp(head.heap, header.heap, sizeof head.heap) != 0)
-            refuse(0, "has no sound head");
+        if (!is_head(head, tail.number)) refuse(0, "has no sound head");
         std::uint64_t units = 1;
         if (head.kind == SegmentKind::large) {
             if (head.large_bytes > files_.segments() * files_.segment_bytes()) refuse(0, "is larger than the heap");
@@ -160,7 +165,7 @@ void ObjectLog::read_tail() {
                 if ((record.length & layout::record_removes) != 0) {
                     index_.erase(record.id);
                 } else {
-                    index_.prepare(record.id);
+                    index_.prepare(IdIndex::shard_of(record.id));
                     index_.set(record.id, place);
                 }
             }
@@ -196,7 +201,8 @@ void ObjectLog::read_ring() {
                         std::memcpy(&found.large, bytes.data() + at, sizeof found.large);
                         at += sizeof found.large;
                     } else if (found.head.kind == OperationKind::put) {
-                        if (found.head.length > files_.segment_bytes() || round_up(found.head.length, 8) > bytes.size() - at)
+                        if (found.head.length > files_.segment_bytes() - sizeof(SegmentHead) - sizeof(RecordHead) ||
+                            round_up(found.head.length, 8) > bytes.size() - at)
                             refuse(group.file_offset);
                         const auto value = bytes.subspan(at, found.head.length);
                         found.bytes.assign(value.begin(), value.end());
@@ -227,9 +233,9 @@ void ObjectLog::read_ring() {
         SegmentHead head{};
         const auto number = static_cast<std::uint32_t>(std::min(found.large.segment, files_.segments() + 1));
         if (number != 0 && number <= files_.segments()) std::memcpy(&head, memory_of(number), sizeof head);
-        const std::span<const std::byte> checked{reinterpret_cast<const std::byte*>(&head), offsetof(SegmentHead, checksum)};
-        const bool is_there = head.magic == layout::segment_magic && head.checksum == checksum(checked, 0) && head.birth == found.large.birth &&
-                              head.large_bytes == found.head.length && number + units_of_run(head.large_bytes) <= files_.segments() + 1;
+        const bool is_there = is_head(head, number) && head.kind == SegmentKind::large && head.birth == found.large.birth &&
+                              head.large_bytes == found.head.length && head.large_bytes <= files_.segments() * files_.segment_bytes() &&
+                              number + units_of_run(head.large_bytes) <= files_.segments() + 1;
         if (!is_there) {  // a later operation took the value away, and its room was given to another one
             if (last[found.head.id] == &found)
                 throw Error(errc::corrupt, path(), files_.offset_of(number),
@@ -254,7 +260,7 @@ void ObjectLog::read_ring() {
             index_.erase(found.head.id);
             continue;
         }
-        index_.prepare(found.head.id);
+        index_.prepare(IdIndex::shard_of(found.head.id));
         if (found.head.kind == OperationKind::put) {
             ensure_room(hot_, round_up(sizeof(RecordHead) + found.bytes.size(), 8), Reason::cleaning);
             index_.set(
@@ -307,7 +313,12 @@ void ObjectLog::start_log() {
         for (std::uint32_t n = 1; n <= files_.segments(); ++n) free_if_dead(n, 0);
         return;
     }
-    write_checkpoint(false);
+    try {
+        write_checkpoint(false);
+    } catch (const Error& error) {
+        if (is_poisoned_ || static_cast<errc>(error.code().value()) != errc::no_space || tail_.size() + tail_room > layout::tail_max) throw;
+        flush();  // a full disk has no room for an image: the old one goes on counting, with a longer tail
+    }
     for (std::uint32_t n = 1; n <= files_.segments(); ++n) free_if_dead(n, 0);
 }
 

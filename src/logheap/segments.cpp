@@ -24,14 +24,14 @@ std::span<const std::byte> bytes_of(const T& of) {
 
 }  // namespace
 
-/// The lowest run of free segments that nobody looks at, so that the file takes no more than it needs; 0: there is none. Complexity: linear in the segments behind the lowest free one.
+/// The lowest run of free segments, so that the file takes no more than it needs; 0: there is none. Complexity: linear in the segments behind the lowest free one.
 std::uint32_t ObjectLog::find_free(std::uint64_t units) {
     std::uint64_t lowest = 0;
     std::uint64_t run = 0;
     for (std::uint64_t n = lowest_free_; n <= files_.segments(); ++n) {
         const bool is_free = segments_[n].use == Use::free;
         if (is_free && lowest == 0) lowest = lowest_free_ = n;
-        run = is_free && segments_[n].pins.load() == 0 ? run + 1 : 0;
+        run = is_free ? run + 1 : 0;
         if (run == units) return static_cast<std::uint32_t>(n + 1 - units);
     }
     return 0;
@@ -57,10 +57,11 @@ void ObjectLog::allocate(std::uint32_t segment, std::uint64_t units) {
 /// The next segments that will be taken have their blocks: what fills them can't run out of disk.
 void ObjectLog::allocate_ahead(std::uint64_t count) {
     for (std::uint64_t n = lowest_free_; n <= files_.segments() && count != 0; ++n) {
-        if (segments_[n].use != Use::free || segments_[n].pins.load() != 0) continue;
+        if (segments_[n].use != Use::free) continue;
         allocate(static_cast<std::uint32_t>(n), 1);
         --count;
     }
+    if (count != 0) throw HeapFull(count * files_.segment_bytes(), 0, HeapFull::Cause::capacity, path().string());
 }
 
 void ObjectLog::begin_segment(std::uint32_t number, SegmentKind kind, std::uint32_t units, std::uint64_t large_bytes, std::byte* at) {
@@ -157,7 +158,14 @@ void ObjectLog::free_if_dead(std::uint32_t number, std::uint64_t serial) {
     make_free(number);
 }
 
+/// Once no view looks at it. Whoever pins it from now on sees by a second look at the index that nothing is there.
 void ObjectLog::make_free(std::uint32_t number) {
+    if (segments_[number].pins.load() != 0) {
+        segments_[number].use = Use::pinned;
+        segments_[number].in_tail = segments_[number].is_emptied = false;
+        pinned_.push_back(number);
+        return;
+    }
     const std::uint32_t units = segments_[number].units;
     const std::uint64_t from = segments_[number].reusable_from;
     for (std::uint32_t n = number; n < number + units; ++n) {
@@ -171,6 +179,13 @@ void ObjectLog::make_free(std::uint32_t number) {
     lowest_free_ = std::min<std::uint64_t>(lowest_free_, number);
 }
 
+/// Those that views let go meanwhile.
+void ObjectLog::free_unpinned() {
+    std::vector<std::uint32_t> waiting;
+    waiting.swap(pinned_);
+    for (const std::uint32_t number : waiting) make_free(number);
+}
+
 /// Requires: everything appended is durable, the open segments are written, all is synced.
 void ObjectLog::publish_header(bool is_clean) {
     layout::Header& header = files_.header();
@@ -181,6 +196,7 @@ void ObjectLog::publish_header(bool is_clean) {
     header.next_birth = next_birth_;
     header.flags = is_clean ? layout::header_is_clean : 0;
     header.tail_segments = 0;
+    TAIYEN_CHECK(tail_.size() + 2 <= layout::tail_max);
     for (const Open* const open : {&hot_, &cold_}) {
         if (open->number == 0 || open->end == open->from || (open->kind == SegmentKind::cold && planted(Bug::log_heap_cold_segment_unnamed)))
             continue;
@@ -188,6 +204,7 @@ void ObjectLog::publish_header(bool is_clean) {
     }
     for (const layout::TailSegment& sealed : tail_) header.tail[header.tail_segments++] = sealed;
     files_.write_header();
+    files_.write_header();  // both slots: whichever is damaged later, the other one speaks of the ring as it is
     log_->release(point.next.position);
     for (const std::uint32_t number : emptied_) {
         segments_[number].is_emptied = false;
@@ -265,7 +282,7 @@ Place ObjectLog::write_large(std::span<const std::byte> bytes, std::uint64_t id,
         write_checkpoint(false);
         number = take_run(units);
     }
-    if (number == 0) throw HeapFull(bytes.size(), 0, HeapFull::Cause::capacity, path().string());
+    if (number == 0 || free_ < reserve + units) throw HeapFull(bytes.size(), 0, HeapFull::Cause::capacity, path().string());
     const AlignedBuffer first(page_bytes);
     std::memset(first.data(), 0, first.size());
     begin_segment(number, SegmentKind::large, static_cast<std::uint32_t>(units), bytes.size(), first.data());

@@ -46,7 +46,7 @@ BOOST_AUTO_TEST_CASE(it_does_what_a_map_does) {
                 model.erase(id);
             } else {
                 const Place place = Place::at(1 + static_cast<std::uint32_t>(random() % 1000), 64, 32);
-                index.prepare(id);
+                index.prepare(IdIndex::shard_of(id));
                 BOOST_REQUIRE(index.set(id, place).word == before);
                 model[id] = place.word;
             }
@@ -67,7 +67,7 @@ BOOST_AUTO_TEST_CASE(its_memory_is_bounded) {
     IdIndex index;
     // Ids that come and go take no more room than those that are there.
     for (std::uint64_t id = 1; id <= 1'000'000; ++id) {
-        index.prepare(id);
+        index.prepare(IdIndex::shard_of(id));
         index.set(id, Place::at(1, 64, 32));
         if (id > 1000) index.erase(id - 1000);
     }
@@ -75,7 +75,7 @@ BOOST_AUTO_TEST_CASE(its_memory_is_bounded) {
     BOOST_TEST(index.bytes() < 200'000U);
     IdIndex full;
     for (std::uint64_t id = 1; id <= 1'000'000; ++id) {
-        full.prepare(id);
+        full.prepare(IdIndex::shard_of(id));
         full.set(id, Place::at(1, 64, 32));
     }
     BOOST_TEST(full.bytes() < 48U * 1'000'000U);
@@ -85,7 +85,7 @@ BOOST_AUTO_TEST_CASE(readers_find_what_is_there_throughout, *boost::unit_test::l
     IdIndex index;
     constexpr std::uint64_t kept = 500;
     for (std::uint64_t id = 1; id <= kept; ++id) {
-        index.prepare(id);
+        index.prepare(IdIndex::shard_of(id));
         index.set(id, Place::at(static_cast<std::uint32_t>(id), 64, 32));
     }
     std::atomic<bool> done{false};
@@ -102,7 +102,7 @@ BOOST_AUTO_TEST_CASE(readers_find_what_is_there_throughout, *boost::unit_test::l
         });
     }
     for (std::uint64_t id = kept + 1; id <= 60'000; ++id) {
-        index.prepare(id);
+        index.prepare(IdIndex::shard_of(id));
         index.set(id, Place::at(1, 64, 32));
         if (id % 3 != 0) index.erase(id);
     }

@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <random>
 #include <string>
@@ -151,6 +152,97 @@ BOOST_AUTO_TEST_CASE(a_view_shows_what_it_showed) {
     heap.close();
     BOOST_TEST(!heap.is_open());
     BOOST_TEST(throws(errc::closed, [&] { heap.put(bytes); }));
+}
+
+BOOST_AUTO_TEST_CASE(a_view_of_a_run_keeps_all_of_it) {
+    const Place at;
+    LogHeap heap(create_only, at.path, small(40));
+    const Bytes bytes = bytes_of(200'000);
+    const LogHandle handle = heap.put(bytes);
+    LogView view = heap.get(handle);
+    heap.remove(handle);
+    heap.checkpoint();
+    const std::uint64_t free = heap.stats().free_segments;
+    for (std::uint64_t i = 0; i < 100; ++i) heap.put_as(LogId{i % 3 + 1000}, bytes_of(i % 2 == 0 ? 130'000 : 30'000, i));
+    BOOST_TEST(std::equal(bytes.begin(), bytes.end(), view.bytes().begin(), view.bytes().end()));
+    for (std::uint64_t i = 0; i < 3; ++i) heap.remove(LogId{i + 1000});
+    view = {};
+    heap.clean(1_MiB);
+    for (std::uint64_t i = 0; i < 200; ++i) heap.put_as(LogId{1}, bytes_of(30'000, i));
+    heap.remove(LogId{1});
+    heap.checkpoint();
+    heap.clean(1_MiB);
+    BOOST_TEST(heap.stats().free_segments + 2 > free);
+}
+
+BOOST_AUTO_TEST_CASE(a_batch_may_bring_many_new_ids) {
+    const Place at;
+    LogHeapOptions options = small(64);
+    options.log_capacity = 1_MiB;
+    LogHeap heap(create_only, at.path, options);
+    LogBatch batch;
+    for (std::uint64_t i = 1; i <= 3000; ++i) batch.put(LogId{i}, text("x"));
+    heap.commit(batch);
+    BOOST_TEST(heap.size() == 3000U);
+    for (std::uint64_t i = 1; i <= 3000; ++i) BOOST_REQUIRE(heap.contains(LogId{i}));
+    BOOST_TEST(!heap.contains(LogId{3001}));
+}
+
+BOOST_AUTO_TEST_CASE(a_batch_of_small_and_large_values_has_room_for_all_or_happens_not_at_all) {
+    const Place at;
+    LogHeap heap(create_only, at.path, small(40));
+    std::uint64_t refused = 0;
+    std::mt19937_64 random(taiyen::test::seed_of_run());
+    std::map<std::uint64_t, std::size_t> sizes;
+    for (int round = 0; round < 60; ++round) {
+        LogBatch batch;
+        std::map<std::uint64_t, std::size_t> after = sizes;
+        for (std::uint64_t i = 0; i < 12; ++i) {
+            const std::size_t length = i == 0 ? 70'000 + random() % 400'000 : random() % 12'000;
+            const std::uint64_t id = 1 + random() % 60;
+            batch.put(LogId{id}, bytes_of(length, id));
+            after[id] = length;
+        }
+        try {
+            heap.commit(batch);
+            sizes = after;
+        } catch (const HeapFull&) {
+            ++refused;
+            for (int i = 0; i < 10 && !sizes.empty(); ++i) {
+                BOOST_REQUIRE(heap.remove(LogId{sizes.begin()->first}));
+                sizes.erase(sizes.begin());
+            }
+        }
+        BOOST_REQUIRE(heap.size() == sizes.size());
+        for (const auto& [id, length] : sizes) BOOST_REQUIRE(holds(heap, LogId{id}, bytes_of(length, id)));
+    }
+    BOOST_TEST(refused > 0U);
+}
+
+BOOST_AUTO_TEST_CASE(either_header_may_be_lost) {
+    for (const std::uint64_t slot : {0U, 1U}) {
+        const Place at;
+        {
+            LogHeap heap(create_only, at.path, small());
+            heap.put_as(LogId{1}, text("one"));
+        }
+        {
+            LogHeap heap(open_only, at.path);
+            heap.put_as(LogId{2}, text("two"));
+            std::filesystem::copy(at.path, at.directory.path() / "crashed.tyl");
+            std::filesystem::copy(at.path.string() + ".log", at.directory.path() / "crashed.tyl.log");
+        }
+        const std::filesystem::path crashed = at.directory.path() / "crashed.tyl";
+        {
+            std::fstream file(crashed, std::ios::in | std::ios::out | std::ios::binary);
+            file.seekp(static_cast<std::streamoff>(slot * 32_KiB + 100));
+            file.put('\x55');
+        }
+        const LogHeap heap(open_only, crashed);
+        BOOST_TEST(!heap.restoration().was_clean);
+        BOOST_TEST(text_of(heap.get(LogId{1})) == "one");
+        BOOST_TEST(text_of(heap.get(LogId{2})) == "two");
+    }
 }
 
 BOOST_AUTO_TEST_CASE(values_have_any_size) {
