@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <array>
 #include <cstring>
 #include <fstream>
 #include <map>
@@ -126,6 +127,13 @@ BOOST_AUTO_TEST_CASE(objects_are_read_in_place) {
     const LogHandle handle = heap.put(Point{1, 2});
     heap.update(handle, Point{3, 4});
     BOOST_TEST(heap.get(handle).as<Point>().y == 4);
+    using Numbers = std::array<int, 3>;
+    const LogHandle numbers = heap.put(Numbers{1, 2, 3});
+    BOOST_TEST(heap.get(numbers).as<Numbers>()[2] == 3);
+    const LogHandle words = heap.put("seven words");
+    BOOST_TEST(heap.get(words).text() == "seven words");
+    // What only leads to a value is none: it would be kept, and not what it leads to.
+    static_assert(!LogValue<std::span<const char>> && !LogValue<std::string_view> && !LogValue<const char*> && !LogValue<std::string>);
     BOOST_TEST(throws(errc::type_mismatch, [&] { static_cast<void>(heap.get(handle).as<int>()); }));
 }
 

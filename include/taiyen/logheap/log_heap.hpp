@@ -52,7 +52,7 @@ struct LogHandle {
 
 /// What is a value as it is: its bytes say all of it. What only leads to others (pointers, spans, views of text) is none.
 template <class T>
-concept LogValue = std::is_trivially_copyable_v<T> && alignof(T) <= 8 && !std::is_pointer_v<T> && !std::is_array_v<T> && !std::ranges::range<T>;
+concept LogValue = std::is_trivially_copyable_v<T> && alignof(T) <= 8 && !std::is_pointer_v<T> && !std::is_array_v<T> && !std::ranges::view<T>;
 
 /// Options of a LogHeap. Sizes matter at creation; at reopening what the file says wins.
 struct LogHeapOptions {
@@ -162,6 +162,7 @@ class LogBatch {
 public:
     /// Under an id that the program chose. Throws: Error{invalid_argument} (LogId::none), std::bad_alloc.
     TAIYEN_EXPORT void put(LogId id, std::span<const std::byte> bytes);
+    void put(LogId id, std::string_view text) { put(id, std::as_bytes(std::span(text))); }
     /// Throws: as put.
     TAIYEN_EXPORT void remove(LogId id);
     bool empty() const noexcept { return operations_.empty(); }

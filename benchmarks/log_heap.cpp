@@ -1,0 +1,239 @@
+// Values by number that are written, read and removed all the time: what does a LogHeap cost beside LMDB, RocksDB, libpmemobj and a TransactionalHeap, and what does cleaning cost as it fills?
+//
+// One million values of 100 bytes. Every contender looks its keys up. First nobody waits for the disk, then each update is durable; mixes are sums of what a read and an update take.
+// Then the log heap alone: half of the operations update, half remove and put, with sizes that shift, until the heap was written several times over.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <taiyen/taiyen.hpp>
+
+#include "harness.hpp"
+#include "key_values/key_values.hpp"
+#include "machine.hpp"
+
+namespace {
+
+class LogHeapValues final : public bench::KeyValues {
+public:
+    explicit LogHeapValues(const bench::Setup& setup)
+        : KeyValues("LogHeap", "64 MiB of ring, a window of 10 ms; ids are the keys"), heap_(opened(setup)) {
+        taiyen::LogBatch batch;
+        for (const std::uint64_t key : bench::sorted_keys(setup.keys)) {
+            batch.put(taiyen::LogId{key}, bytes_of(bench::first_value(key)));
+            if (batch.size() < 10'000) continue;
+            heap_.commit(batch);
+            batch.clear();
+        }
+        heap_.commit(batch);
+        heap_.checkpoint();
+    }
+    void update(bench::Random& random, const bench::Keys& keys, std::size_t transactions) override {
+        for (std::size_t i = 0; i < transactions; ++i) {
+            const bench::Update next = bench::next_update(random, keys);
+            heap_.put_as(taiyen::LogId{next.key}, bytes_of(next.value));
+        }
+    }
+    std::uint64_t read(bench::Random& random, const bench::Keys& keys, std::size_t transactions) override {
+        std::uint64_t sum = 0;
+        for (std::size_t i = 0; i < transactions; ++i) {
+            const taiyen::LogView view = heap_.get(taiyen::LogId{keys.pick(random)});
+            sum += view.as<bench::Value>()[7];
+        }
+        return sum;
+    }
+
+private:
+    static std::span<const std::byte> bytes_of(const bench::Value& value) { return std::as_bytes(std::span(value)); }
+    static taiyen::LogHeap opened(const bench::Setup& setup) {
+        std::filesystem::create_directories(setup.folder);
+        taiyen::LogHeapOptions options;
+        options.capacity = std::size_t{1} << 30U;
+        options.durability = setup.commit == bench::Commit::sync ? taiyen::Durability::sync : taiyen::Durability::async;
+        return {taiyen::create_only, setup.folder / "values.tyl", options};
+    }
+    taiyen::LogHeap heap_;
+};
+
+struct Contenders {
+    std::vector<std::unique_ptr<bench::KeyValues>> all;
+    Contenders(const bench::Folder& folder, std::size_t count, bench::Commit commit) {
+        const auto add = [&](const char* name, auto&& make) {
+            auto one = bench::make_if_possible(name, [&] {
+                return make(bench::Setup{folder / (std::string(name) + (commit == bench::Commit::sync ? "-sync" : "")), count, commit});
+            });
+            if (one != nullptr) all.push_back(std::move(one));
+        };
+        taiyen::PersistentOptions declared;
+        declared.capture = taiyen::Capture::declared;
+        add("log-heap", [](const bench::Setup& setup) -> std::unique_ptr<bench::KeyValues> { return std::make_unique<LogHeapValues>(setup); });
+        add("declared", [&](const bench::Setup& setup) -> std::unique_ptr<bench::KeyValues> {
+            return bench::make_taiyen(setup, bench::Container::unordered_map, declared);
+        });
+        add("lmdb", bench::make_lmdb);
+        add("rocksdb", bench::make_rocksdb);
+        add("pmemobj", bench::make_pmemobj);
+    }
+};
+
+void compare(const bench::Options& options, const bench::Folder& folder, std::size_t count, bench::Commit commit) {
+    const bool waits = commit == bench::Commit::sync;
+    Contenders contenders(folder, count, commit);
+    std::vector<const bench::KeyValues*> list;
+    for (const auto& one : contenders.all) list.push_back(one.get());
+    bench::print_contenders(list);
+    const bench::Keys keys(count);
+    const std::size_t updates = waits ? (options.quick() ? 20 : 200) : (options.quick() ? 2'000 : 50'000);
+    const std::size_t reads = options.quick() ? 2'000 : 100'000;
+    std::vector<bench::Random> random;
+    for (std::size_t i = 0; i < contenders.all.size(); ++i) random.emplace_back(5 + i);
+    std::vector<bench::Samples> processor(contenders.all.size());
+    std::vector<bench::Samples> reading(contenders.all.size());
+    std::vector<bench::Contender> rounds;
+    for (std::size_t i = 0; i < contenders.all.size(); ++i) {
+        rounds.push_back(
+            {contenders.all[i]->name(), [&, i] {
+                 bench::KeyValues& store = *contenders.all[i];
+                 store.read(random[i], keys, 1000);
+                 reading[i].add(bench::processor_microseconds_of([&] { store.read(random[i], keys, reads); }) / static_cast<double>(reads));
+                 store.update(random[i], keys, waits ? 3 : 500);
+                 double wall = 0;
+                 processor[i].add(
+                     bench::processor_microseconds_of([&] { wall = bench::microseconds_of([&] { store.update(random[i], keys, updates); }); }) /
+                     static_cast<double>(updates));
+                 return wall / static_cast<double>(updates);
+             }});
+    }
+    const auto wall = bench::interleave(options.rounds(), rounds);
+    std::printf(waits ? "Each update is durable: µs\n" : "Nobody waits for the disk: µs of processor time; mixes as times the log heap's rate\n");
+    bench::Table table(
+        waits ? std::vector<std::string>{"", "update", "÷ LogHeap's", "read", "÷ LogHeap's"}
+              : std::vector<std::string>{"", "update", "÷ LogHeap's", "read", "÷ LogHeap's", "B 25/75", "C 50/50", "D 75/25", "update by the clock"});
+    for (std::size_t i = 0; i < rounds.size(); ++i) {
+        const bench::Samples& update = waits ? wall[i] : processor[i];
+        std::vector<std::string> row{rounds[i].name, bench::spread(update, waits ? 0 : 2),
+                                     bench::fixed(bench::ratio(update, waits ? wall[0] : processor[0]).median(), 2), bench::spread(reading[i], 3),
+                                     bench::fixed(bench::ratio(reading[i], reading[0]).median(), 2)};
+        if (!waits) {
+            for (const double share : {.25, .5, .75}) {
+                const auto time = [&](std::size_t of) { return share * reading[of].median() + (1 - share) * processor[of].median(); };
+                row.push_back(bench::fixed(time(i) / time(0), 2));
+            }
+            row.push_back(bench::fixed(wall[i].median(), 2));
+        }
+        table.row(row);
+    }
+    table.print();
+}
+
+double quantile(const bench::Samples& samples, double share) {
+    std::vector<double> sorted;
+    for (std::size_t i = 0; i < samples.size(); ++i) sorted.push_back(samples[i]);
+    std::sort(sorted.begin(), sorted.end());
+    return sorted.empty() ? 0 : sorted[std::min(sorted.size() - 1, static_cast<std::size_t>(share * static_cast<double>(sorted.size())))];
+}
+
+/// Half update, half remove and put.
+void churn(const bench::Options& options, const bench::Folder& folder) {
+    std::printf("Churn of a heap of 256 MiB, sizes 100, then 130, then 40 to 1,000 bytes; what the last third did\n");
+    bench::Table table(
+        {"values take", "keys", "moved ÷ written", "live ÷ segments in use", "put, µs: median", "99 %", "99.9 %", "bytes written to files ÷ put"});
+    for (const bool skewed : {false, true}) {
+        for (const double share : {.5, .7, .8, .9}) {
+            taiyen::LogHeapOptions settings;
+            settings.capacity = std::size_t{256} << 20U;
+            settings.durability = taiyen::Durability::async;
+            settings.utilisation = .95;
+            const std::string name = std::string(skewed ? "skewed" : "even") + std::to_string(static_cast<int>(share * 100));
+            std::filesystem::create_directories(folder / name);
+            taiyen::LogHeap heap(taiyen::create_only, folder / name / "churn.tyl", settings);
+            bench::Random random(7);
+            std::vector<taiyen::LogHandle> handles;
+            std::vector<std::byte> bytes(1000, std::byte{0x5a});
+            const auto room = static_cast<double>(settings.capacity) * share;
+            const auto length = [&](int phase) { return phase == 0 ? std::size_t{100} : phase == 1 ? std::size_t{130} : 40 + random.below(961); };
+            const auto pick = [&] {  // nine of ten operations go to a tenth of the values
+                const std::uint64_t all = handles.size();
+                return skewed && random.below(10) != 0 ? random.below(std::max<std::uint64_t>(1, all / 10)) : random.below(all);
+            };
+            bench::Samples puts;
+            double moved = 0;
+            double written = 0;
+            double used = 0;
+            std::uint64_t to_files = 0;
+            const std::uint64_t laps = options.quick() ? 1 : 4;
+            for (int phase = 0; phase < 3; ++phase) {
+                const bool counts = phase == 2;
+                // As many values as the share allows, of the phase's size.
+                while (static_cast<double>(heap.stats().live_bytes) > room && !handles.empty()) {
+                    heap.remove(handles.back());
+                    handles.pop_back();
+                }
+                while (static_cast<double>(heap.stats().live_bytes) < room)
+                    for (int i = 0; i < 100; ++i) handles.push_back(heap.put(std::span(bytes).first(length(phase))));
+                const auto before = heap.stats();
+                const std::uint64_t files_before = bench::Counters::now().write_bytes;
+                double goal = static_cast<double>(settings.capacity) * static_cast<double>(laps);
+                for (double done = 0; done < goal;) {
+                    const std::size_t size = length(phase);
+                    const std::uint64_t at = pick();
+                    const auto one = [&] {
+                        if (random.below(2) == 0) {
+                            heap.update(handles[at], std::span(bytes).first(size));
+                        } else {
+                            heap.remove(handles[at]);
+                            handles[at] = heap.put(std::span(bytes).first(size));
+                        }
+                    };
+                    try {
+                        if (counts && random.below(20) == 0)
+                            puts.add(bench::microseconds_of(one));
+                        else
+                            one();
+                    } catch (const taiyen::HeapFull&) {
+                        throw std::runtime_error("churn ran out of room at " + bench::fixed(share, 2));
+                    }
+                    done += static_cast<double>(size + 32);
+                }
+                if (!counts) continue;
+                const auto after = heap.stats();
+                moved = static_cast<double>(after.moved_bytes - before.moved_bytes);
+                written = static_cast<double>(after.put_bytes - before.put_bytes);
+                used = static_cast<double>(after.live_bytes) / static_cast<double>((after.segments - after.free_segments) * after.segment_bytes);
+                to_files = bench::Counters::now().write_bytes - files_before;
+            }
+            table.row({bench::fixed(share * 100, 0) + " %", skewed ? "90 % to a tenth" : "even", bench::fixed(moved / written, 2),
+                       bench::fixed(used, 2), bench::fixed(puts.median(), 2), bench::fixed(puts.quantile(.99), 1),
+                       bench::fixed(puts.quantile(.999), 1), bench::fixed(static_cast<double>(to_files) / written, 2)});
+            heap.close();
+            std::filesystem::remove_all(folder / name);
+        }
+    }
+    table.print();
+}
+
+int run(const bench::Options& options) {
+    bench::print_head(options, "Values by number");
+    const bench::Folder folder(options.folder());
+    const std::size_t count = options.quick() ? 50'000 : 1'000'000;
+    const std::string part = options.text("--part");
+    if (part.empty() || part == "async") compare(options, folder, count, bench::Commit::async);
+    if (part.empty() || part == "sync") compare(options, folder, count, bench::Commit::sync);
+    if (part.empty() || part == "churn") churn(options, folder);
+    return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    return bench::guarded([&] {
+        return run(bench::Options(argc, argv, "What do values by number cost that are written and removed all the time?", 5,
+                                  bench::Priority::real_time, {{"--part", "", "async, sync or churn; nothing: all"}}, bench::Processors::all));
+    });
+}
