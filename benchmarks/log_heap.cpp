@@ -209,8 +209,8 @@ void churn(const bench::Options& options, const bench::Folder& folder) {
                 to_files = bench::Counters::now().write_bytes - files_before;
             }
             table.row({bench::fixed(share * 100, 0) + " %", skewed ? "90 % to a tenth" : "even", bench::fixed(moved / written, 2),
-                       bench::fixed(used, 2), bench::fixed(puts.median(), 2), bench::fixed(puts.quantile(.99), 1),
-                       bench::fixed(puts.quantile(.999), 1), bench::fixed(static_cast<double>(to_files) / written, 2)});
+                       bench::fixed(used, 2), bench::fixed(puts.median(), 2), bench::fixed(quantile(puts, .99), 1),
+                       bench::fixed(quantile(puts, .999), 1), bench::fixed(static_cast<double>(to_files) / written, 2)});
             heap.close();
             std::filesystem::remove_all(folder / name);
         }
