@@ -25,7 +25,8 @@ bool ObjectLog::clean_batch() {
     std::vector<Candidate> candidates;
     for (std::uint64_t n = 1; n <= files_.segments(); ++n) {
         const Segment& segment = segments_[n];
-        if (segment.use != Use::sealed || segment.in_tail || segment.is_emptied || segment.is_damaged || segment.kind == layout::SegmentKind::large)
+        if (segment.use != Use::sealed || segment.in_tail || segment.is_emptied || segment.is_damaged || segment.pins.load() != 0 ||
+            segment.kind == layout::SegmentKind::large)
             continue;
         const double used = static_cast<double>(segment.live) / static_cast<double>(room);
         if (used > 0.98) continue;
@@ -34,9 +35,11 @@ bool ObjectLog::clean_batch() {
     }
     std::sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) { return a.worth > b.worth; });
     const std::uint64_t left = cold_.number != 0 ? files_.segment_bytes() - cold_.end : 0;
-    const std::uint64_t targets = std::min<std::uint64_t>(free_, 8);
+    // The last free segment is for removals, which make more of them, or for a batch that surely fits into it and gives two.
+    const bool is_last = free_ == 1;
+    const std::uint64_t targets = std::min<std::uint64_t>(free_ - std::min<std::uint64_t>(free_, 1), 8);
     // What is left at the end of each target, since a record lies in one segment, is no room: half a segment of them all is kept.
-    const std::uint64_t space = left + targets * room - std::min(targets * room, room / 2);
+    const std::uint64_t space = is_last ? room : left + targets * room - std::min(targets * room, room / 2);
     struct Survivor {
         std::uint64_t version;
         Place place;
@@ -71,7 +74,8 @@ bool ObjectLog::clean_batch() {
         moved += segment.live;
         victims.push_back(candidate.number);
     }
-    if (victims.empty()) return false;
+    if (victims.empty() || (is_last && moved > left && victims.size() < 2)) return false;
+    emptied_.reserve(emptied_.size() + victims.size());
     std::sort(survivors.begin(), survivors.end(), [](const Survivor& a, const Survivor& b) { return a.version < b.version; });
     if (!planted(Bug::log_heap_victim_freed_at_once)) {
         for (const std::uint32_t number : victims) {
@@ -82,8 +86,8 @@ bool ObjectLog::clean_batch() {
     for (const Survivor& survivor : survivors) {
         const RecordHead& head = head_at(survivor.place);
         const std::uint64_t id = head.id;
-        // What is left stays where it is. The last free segment is for removals, which make more of them.
-        if ((cold_.number == 0 || cold_.end + survivor.place.bytes() > files_.segment_bytes()) && free_ <= 1) break;
+        const bool needs_segment = cold_.number == 0 || cold_.end + survivor.place.bytes() > files_.segment_bytes();
+        if (needs_segment && free_ <= (is_last ? 0 : 1)) break;  // what is left stays where it is
         ensure_room(cold_, survivor.place.bytes(), Reason::cleaning);
         const Place to = place_record(cold_, head, bytes_at(survivor.place));
         index_.set(id, to);
@@ -91,31 +95,34 @@ bool ObjectLog::clean_batch() {
         live_ += to.bytes();
         kill(survivor.place, serial_);
     }
-    counts_.cleaned_segments += victims.size();
-    return true;
+    const auto is_dead = [&](std::uint32_t number) { return segments_[number].live == 0; };
+    const auto won = static_cast<std::uint64_t>(std::count_if(victims.begin(), victims.end(), is_dead));
+    counts_.cleaned_segments += won;
+    return won != 0;
 }
 
 /// Cleans until so many segments are free. Throws: HeapFull: fewer than `at_least` could be won.
 void ObjectLog::ensure_free(std::uint64_t wanted, std::uint64_t at_least, std::uint64_t wanted_bytes) {
     if (free_ < wanted) free_unpinned();
     bool has_checkpoint = false;
-    for (int idle = 0; free_ < wanted && idle < 16;) {
-        const std::uint64_t before = free_;
-        if (!emptied_.empty()) {
-            flush();
-        } else if (clean_batch()) {
-            flush();
-        } else if (!has_checkpoint) {
-            has_checkpoint = true;
-            try {
-                write_checkpoint(false);  // segments of the tail may be cleaned now
-            } catch (const Error& error) {
-                if (is_poisoned_ || static_cast<errc>(error.code().value()) != errc::no_space) throw;
-            }
-        } else {
-            break;
+    const auto look_at_tail = [&] {  // its segments may be cleaned then, and those without a value are free
+        has_checkpoint = true;
+        try {
+            write_checkpoint(false);
+        } catch (const Error& error) {
+            if (is_poisoned_ || static_cast<errc>(error.code().value()) != errc::no_space) throw;
         }
+    };
+    for (int idle = 0; free_ < wanted && idle < 8;) {
+        const std::uint64_t before = free_;
+        if (!emptied_.empty() || clean_batch())
+            flush();
+        else if (!has_checkpoint)
+            look_at_tail();
+        else
+            break;
         if (free_ <= before) ++idle;
+        if (idle == 2 && !has_checkpoint) look_at_tail();
     }
     if (free_ < at_least) throw HeapFull(wanted_bytes, 0, HeapFull::Cause::capacity, path().string());
 }

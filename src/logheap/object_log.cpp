@@ -115,10 +115,7 @@ LogView ObjectLog::get(LogHandle handle) const {
     view.bytes_ = bytes_at(place);
     view.handle_ = {handle.id, {head.born}};
     view.version_ = {head.version};
-    if (head.id != id || (options_.checks_reads && !is_sound(place.segment(), place.offset(), head, view.bytes_))) {
-        throw Error(errc::corrupt, path(), files_.offset_of(place.segment()) + place.offset(),
-                    "the value " + std::to_string(id) + " is damaged; restore the file from a copy, or remove the value");
-    }
+    if (head.id != id || (options_.checks_reads && !is_sound(place.segment(), place.offset(), head, view.bytes_))) throw_damaged(id, place);
     if (handle.born.value != 0 && handle.born.value != head.born) return {};
     return view;
 }
@@ -169,11 +166,18 @@ LogVerification ObjectLog::verify() const {
     return found;
 }
 
-const RecordHead* ObjectLog::find(LogHandle handle) const {
-    const Place place = index_.find(static_cast<std::uint64_t>(handle.id));
-    if (handle.id == LogId::none || !place) return nullptr;
+ObjectLog::Found ObjectLog::find(LogHandle handle) const {
+    const auto id = static_cast<std::uint64_t>(handle.id);
+    const Place place = index_.find(id);
+    if (id == 0 || !place) return {};
     const RecordHead& head = head_at(place);
-    return handle.born.value == 0 || handle.born.value == head.born ? &head : nullptr;
+    if (head.id != id || (options_.checks_reads && !is_sound(place.segment(), place.offset(), head, bytes_at(place)))) return {true, false};
+    return {handle.born.value == 0 || handle.born.value == head.born, true, head.born, head.version};
+}
+
+void ObjectLog::throw_damaged(std::uint64_t id, Place place) const {
+    throw Error(errc::corrupt, path(), files_.offset_of(place.segment()) + place.offset(),
+                "the value " + std::to_string(id) + " is damaged; restore the file from a copy, or remove the value");
 }
 
 // Writing.
@@ -235,8 +239,7 @@ LogHandle ObjectLog::put_as(LogId id, std::span<const std::byte> bytes) {
     {
         const auto lock = lock_for_writing();
         Operation operation{OperationKind::put, static_cast<std::uint64_t>(id), bytes};
-        const RecordHead* const before = find(id);
-        if (before != nullptr) operation.born = before->born;
+        operation.born = find(id).born;
         serial = write({&operation, 1});
         handle.born = {operation.born};
     }
@@ -248,9 +251,11 @@ bool ObjectLog::update(LogHandle handle, Serial expected, std::span<const std::b
     Serial serial;
     {
         const auto lock = lock_for_writing();
-        const RecordHead* const before = find(handle);
-        if (before == nullptr || (expected.value != 0 && expected.value != before->version)) return false;
-        Operation operation{OperationKind::put, static_cast<std::uint64_t>(handle.id), bytes, before->born};
+        const Found before = find(handle);
+        if (!before.is_there) return false;
+        if (!before.is_sound) throw_damaged(static_cast<std::uint64_t>(handle.id), index_.find(static_cast<std::uint64_t>(handle.id)));
+        if (expected.value != 0 && expected.value != before.version) return false;
+        Operation operation{OperationKind::put, static_cast<std::uint64_t>(handle.id), bytes, before.born};
         serial = write({&operation, 1});
     }
     wait_if_sync(serial);
@@ -261,7 +266,7 @@ bool ObjectLog::remove(LogHandle handle) {
     Serial serial;
     {
         const auto lock = lock_for_writing();
-        if (find(handle) == nullptr) return false;
+        if (!find(handle).is_there) return false;
         Operation operation{OperationKind::remove, static_cast<std::uint64_t>(handle.id), {}};
         serial = write({&operation, 1});
     }
@@ -281,10 +286,10 @@ Serial ObjectLog::commit(const LogBatch& batch) {
         for (std::size_t i = 0; i < order.size(); ++i) {
             const LogBatch::Operation& of = batch.operations_[order[i]];
             if (i + 1 < order.size() && batch.operations_[order[i + 1]].id == of.id) continue;  // a later one counts
-            const RecordHead* const before = find(of.id);
-            if (of.removes && before == nullptr) continue;
+            const Found before = find(of.id);
+            if (of.removes && !before.is_there) continue;
             operations.push_back({of.removes ? OperationKind::remove : OperationKind::put, static_cast<std::uint64_t>(of.id),
-                                  std::span(batch.bytes_).subspan(of.begin, of.length), before != nullptr ? before->born : 0});
+                                  std::span(batch.bytes_).subspan(of.begin, of.length), before.born});
         }
         if (operations.empty()) return {serial_};
         serial = write(operations);
@@ -354,11 +359,12 @@ Serial ObjectLog::write(std::span<Operation> operations) {
         }
         // Nothing fails for want of room from the record on.
         if (small <= room) {
-            ensure_room(hot_, small, only_removes ? Reason::removal : Reason::value);
+            ensure_room(hot_, small, only_removes || (runs == 0 && more <= less) ? Reason::removal : Reason::value);
         } else {
-            ensure_free(reserve + segments, reserve + segments, small);
+            ensure_free(reserve + segments, only_removes ? segments : reserve + segments, small);
             allocate_ahead(segments);
         }
+        if (tail_.size() + segments + runs + 4 > layout::tail_max) write_checkpoint(false);  // cleaning made it longer
         append(serial, operations);
     } catch (...) {
         for (const Operation& operation : operations)

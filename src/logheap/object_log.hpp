@@ -128,8 +128,14 @@ private:
     void apply(const Operation& operation, std::uint64_t serial);
     void wait_if_sync(Serial serial) const;
     LogHandle give_id();
-    /// The record's head, if the index has the id, and the handle means it.
-    const layout::RecordHead* find(LogHandle handle) const;
+    struct Found {
+        bool is_there = false;  ///< the index has the id, and the handle means it, as far as that can be told
+        bool is_sound = false;
+        std::uint64_t born = 0;  ///< of a sound one
+        std::uint64_t version = 0;
+    };
+    Found find(LogHandle handle) const;
+    [[noreturn]] void throw_damaged(std::uint64_t id, Place place) const;
     std::uint64_t limit() const;
     std::uint64_t checkpoint_bytes() const;
     void refuse_beyond_limit(std::uint64_t more, std::uint64_t less, std::uint64_t wanted) const;
@@ -157,7 +163,7 @@ private:
     Place place_record(Open& open, const layout::RecordHead& head, std::span<const std::byte> bytes);
     void kill(Place place, std::uint64_t serial);
     void free_if_dead(std::uint32_t segment, std::uint64_t serial);
-    void make_free(std::uint32_t segment);
+    void make_free(std::uint32_t segment) noexcept;
     void free_unpinned();
     /// Everything appended lies in segments, a header names them, and the ring is empty.
     void flush();
@@ -177,6 +183,7 @@ private:
     void read_tail();
     void read_ring();
     void count_live();
+    void resume_hot();
     void start_log();
 
     /// Free segments that puts leave: for the hot one of removals, the cold one, and one more.
@@ -203,7 +210,7 @@ private:
     Open cold_{layout::SegmentKind::cold};
     std::vector<layout::TailSegment> tail_;  ///< sealed ones
     std::vector<std::uint32_t> emptied_;
-    std::vector<std::uint32_t> pinned_;
+    bool has_pinned_ = false;  ///< a segment is `Use::pinned`
     std::uint64_t serial_ = 0;
     std::uint64_t next_id_ = 1;
     std::uint64_t next_birth_ = 1;

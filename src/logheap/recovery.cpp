@@ -22,13 +22,19 @@ using layout::SegmentKind;
 void ObjectLog::recover() {
     const auto begin = std::chrono::steady_clock::now();
     restoration_.was_clean = (files_.header().flags & layout::header_is_clean) != 0;
+    if (writes_ && !restoration_.was_clean) files_.ring()->sync();  // what is found there counts from now on, whoever was killed while it was written
     serial_ = files_.header().serial;
     next_id_ = files_.header().next_id;
     next_birth_ = files_.header().next_birth + (restoration_.was_clean ? 0 : births_ahead);
     read_image();
     read_tail();
-    if (!restoration_.was_clean) read_ring();
-    count_live();
+    if (restoration_.was_clean) {
+        count_live();
+        resume_hot();
+    } else {
+        read_ring();
+        count_live();
+    }
     restoration_.values = index_.size();
     restoration_.took = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - begin);
 }
@@ -175,13 +181,13 @@ void ObjectLog::read_tail() {
 }
 
 void ObjectLog::read_ring() {
-    struct Found {
+    struct FoundOperation {
         std::uint64_t serial;
         OperationHead head;
         layout::LargePlace large{};
         std::vector<std::byte> bytes{};
     };
-    std::vector<Found> all;
+    std::vector<FoundOperation> all;
     const auto refuse = [&](std::uint64_t offset) {
         throw Error(errc::corrupt, files_.ring()->path(), offset, "the ring has an operation that can't be; restore both files from a copy");
     };
@@ -191,7 +197,7 @@ void ObjectLog::read_ring() {
                 if (serial.value <= files_.header().serial) return;
                 std::size_t at = 0;
                 while (at < bytes.size()) {
-                    Found found{serial.value, {}};
+                    FoundOperation found{serial.value, {}};
                     if (bytes.size() - at < sizeof found.head) refuse(group.file_offset);
                     std::memcpy(&found.head, bytes.data() + at, sizeof found.head);
                     at += sizeof found.head;
@@ -225,10 +231,10 @@ void ObjectLog::read_ring() {
     }
     restoration_.ring_torn_bytes = scan.torn_bytes;
     restoration_.from_ring = all.size();
-    std::unordered_map<std::uint64_t, const Found*> last;
-    for (const Found& found : all) last[found.head.id] = &found;
+    std::unordered_map<std::uint64_t, const FoundOperation*> last;
+    for (const FoundOperation& found : all) last[found.head.id] = &found;
     // Runs first: they lie in segments that what follows must not take.
-    for (Found& found : all) {
+    for (FoundOperation& found : all) {
         if (found.head.kind != OperationKind::large) continue;
         SegmentHead head{};
         const auto number = static_cast<std::uint32_t>(std::min(found.large.segment, files_.segments() + 1));
@@ -249,11 +255,12 @@ void ObjectLog::read_ring() {
         segments_[number].newest = found.serial;
     }
     // What the image says of values that are replaced here keeps no segment: there must be as much room as there was.
-    for (const Found& found : all) index_.erase(found.head.id);
+    for (const FoundOperation& found : all) index_.erase(found.head.id);
     count_live();
     for (std::uint32_t n = 1; n <= files_.segments(); ++n)
         if (segments_[n].use == Use::sealed && segments_[n].live == 0 && !segments_[n].in_tail) make_free(n);
-    for (const Found& found : all) {
+    resume_hot();
+    for (const FoundOperation& found : all) {
         if (found.head.kind == OperationKind::remove) {
             ensure_room(hot_, sizeof(RecordHead), Reason::cleaning);
             place_record(hot_, {0, layout::record_removes, found.head.id, found.serial, 0}, {});
@@ -274,6 +281,31 @@ void ObjectLog::read_ring() {
             index_.erase(found.head.id);  // a later operation says what it is
         }
     }
+}
+
+/// The hot segment that was filled last goes on where its records end: so what is replayed takes no more segments than it took.
+void ObjectLog::resume_hot() {
+    std::uint32_t last = 0;
+    for (std::uint32_t n = 1; n <= files_.segments(); ++n)
+        if (segments_[n].use == Use::sealed && segments_[n].kind == SegmentKind::hot &&
+            (last == 0 || segments_[n].birth.load() > segments_[last].birth.load()))
+            last = n;
+    if (last == 0) return;
+    Segment& segment = segments_[last];
+    SegmentHead head;
+    std::memcpy(&head, memory_of(last), sizeof head);
+    if (!is_head(head, last) || head.birth != segment.birth.load() || segment.end + sizeof(RecordHead) > files_.segment_bytes()) return;
+    const std::vector<std::byte> bytes(memory_of(last), memory_of(last) + segment.end);
+    vm::map_anonymous(memory_of(last), files_.segment_bytes());
+    std::memcpy(memory_of(last), bytes.data(), bytes.size());
+    hot_ = {SegmentKind::hot, last, segment.end, segment.end, segment.end};
+    std::erase_if(tail_, [&](const layout::TailSegment& tail) {
+        if (tail.number != last) return false;
+        hot_.from = tail.from;
+        return true;
+    });
+    segment.use = Use::open;
+    segment.in_tail = true;
 }
 
 /// What lives where, and what is free.
@@ -310,16 +342,17 @@ void ObjectLog::start_log() {
                                            options);
     if (restoration_.was_clean && tail_.empty()) {
         durable_step("writing the heap's file", [&] { publish_header(false); });
-        for (std::uint32_t n = 1; n <= files_.segments(); ++n) free_if_dead(n, 0);
-        return;
-    }
-    try {
-        write_checkpoint(false);
-    } catch (const Error& error) {
-        if (is_poisoned_ || static_cast<errc>(error.code().value()) != errc::no_space || tail_.size() + tail_room > layout::tail_max) throw;
-        flush();  // a full disk has no room for an image: the old one goes on counting, with a longer tail
+    } else {
+        try {
+            write_checkpoint(false);
+        } catch (const Error& error) {
+            if (is_poisoned_ || static_cast<errc>(error.code().value()) != errc::no_space || tail_.size() + tail_room > layout::tail_max) throw;
+            flush();  // a full disk has no room for an image: the old one goes on counting, with a longer tail
+        }
     }
     for (std::uint32_t n = 1; n <= files_.segments(); ++n) free_if_dead(n, 0);
+    // Each recovery takes segments for what it finds in the ring: the next one shall have some, however short this life is.
+    ensure_free(reserve + 1, 0, 0);
 }
 
 void ObjectLog::check_sums() const {

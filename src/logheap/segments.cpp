@@ -130,6 +130,7 @@ void ObjectLog::write_open(Open& open) {
 }
 
 void ObjectLog::seal(Open& open) {
+    if (tail_.size() == tail_.capacity()) tail_.reserve(2 * tail_.size() + 16);  // before anything changes
     durable_step("writing a segment", [&] { write_open(open); });
     if (writes_) files_.values().map_private(memory_of(open.number), files_.segment_bytes(), files_.offset_of(open.number), io::Protection::read);
     Segment& segment = segments_[open.number];
@@ -159,11 +160,11 @@ void ObjectLog::free_if_dead(std::uint32_t number, std::uint64_t serial) {
 }
 
 /// Once no view looks at it. Whoever pins it from now on sees by a second look at the index that nothing is there.
-void ObjectLog::make_free(std::uint32_t number) {
+void ObjectLog::make_free(std::uint32_t number) noexcept {
     if (segments_[number].pins.load() != 0) {
         segments_[number].use = Use::pinned;
         segments_[number].in_tail = segments_[number].is_emptied = false;
-        pinned_.push_back(number);
+        has_pinned_ = true;
         return;
     }
     const std::uint32_t units = segments_[number].units;
@@ -181,9 +182,10 @@ void ObjectLog::make_free(std::uint32_t number) {
 
 /// Those that views let go meanwhile.
 void ObjectLog::free_unpinned() {
-    std::vector<std::uint32_t> waiting;
-    waiting.swap(pinned_);
-    for (const std::uint32_t number : waiting) make_free(number);
+    if (!has_pinned_) return;
+    has_pinned_ = false;
+    for (std::uint32_t n = 1; n <= files_.segments(); ++n)
+        if (segments_[n].use == Use::pinned) make_free(n);
 }
 
 /// Requires: everything appended is durable, the open segments are written, all is synced.
@@ -229,27 +231,21 @@ void ObjectLog::write_checkpoint(bool is_clean) {
     if (is_clean)
         for (Open* const open : {&hot_, &cold_})
             if (open->number != 0) seal(*open);
-    const layout::Header before = files_.header();
-    try {
-        files_.write_image([&](const auto& put) {
-            layout::ImageHead head{{}, serial_, 0, index_.size(), 0};
-            std::copy_n(files_.header().heap, 16, head.heap);
-            for (std::uint64_t n = 1; n <= files_.segments(); ++n)
-                if (segments_[n].use == Use::sealed || segments_[n].use == Use::open) ++head.segments;
-            put(bytes_of(head));
-            for (std::uint64_t n = 1; n <= files_.segments(); ++n) {
-                const Segment& segment = segments_[n];
-                if (segment.use != Use::sealed && segment.use != Use::open) continue;
-                put(bytes_of(layout::ImageSegment{static_cast<std::uint32_t>(n), segment.units, segment.birth.load(), segment.newest, segment.end,
-                                                  segment.kind}));
-            }
-            for (std::size_t shard = 0; shard < IdIndex::shard_count; ++shard)
-                index_.for_each_in(shard, [&](std::uint64_t id, Place place) { put(bytes_of(layout::ImageCell{id, place.word})); });
-        });
-    } catch (...) {
-        files_.header() = before;  // the image that the header names is untouched
-        throw;
-    }
+    files_.write_image([&](const auto& put) {
+        layout::ImageHead head{{}, serial_, 0, index_.size(), 0};
+        std::copy_n(files_.header().heap, 16, head.heap);
+        for (std::uint64_t n = 1; n <= files_.segments(); ++n)
+            if (segments_[n].use == Use::sealed || segments_[n].use == Use::open) ++head.segments;
+        put(bytes_of(head));
+        for (std::uint64_t n = 1; n <= files_.segments(); ++n) {
+            const Segment& segment = segments_[n];
+            if (segment.use != Use::sealed && segment.use != Use::open) continue;
+            put(bytes_of(
+                layout::ImageSegment{static_cast<std::uint32_t>(n), segment.units, segment.birth.load(), segment.newest, segment.end, segment.kind}));
+        }
+        for (std::size_t shard = 0; shard < IdIndex::shard_count; ++shard)
+            index_.for_each_in(shard, [&](std::uint64_t id, Place place) { put(bytes_of(layout::ImageCell{id, place.word})); });
+    });
     durable_step("writing the heap's file", [&] {
         write_open(hot_);
         write_open(cold_);

@@ -467,6 +467,36 @@ BOOST_AUTO_TEST_CASE(removed_values_stay_removed_after_crashes) {
     }
 }
 
+BOOST_AUTO_TEST_CASE(it_opens_after_any_number_of_crashes) {
+    io::SimulatedStorage disk;
+    disk.add_directory("/disk");
+    LogHeapOptions options = small(20);
+    options.utilisation = 0.75;
+    auto log = ObjectLog::open(disk, "/disk/x.tyl", options, ObjectLog::Opening::create);
+    std::mt19937_64 random(taiyen::test::seed_of_run());
+    logheap::test::Values values;
+    for (int i = 0; i < 1500; ++i)
+        logheap::test::operate(*log, values, random, {.put = 12, .update = 12, .remove = 2, .clean = 0, .checkpoint = 0, .bytes_max = 7000});
+    for (int i = 0; i < 5; ++i) {  // as full as it may be, but for these
+        const std::uint64_t id = logheap::test::known_in(values, random);
+        log->remove(LogId{id});
+        values.erase(id);
+    }
+    for (int crash = 0; crash < 60; ++crash) {
+        log->put_as(LogId{5'000'000}, bytes_of(static_cast<std::size_t>(crash)));
+        values[5'000'000] = bytes_of(static_cast<std::size_t>(crash));
+        if (crash % 3 == 0) {
+            const std::uint64_t id = logheap::test::known_in(values, random);
+            log->remove(LogId{id});
+            values.erase(id);
+        }
+        log = reopened(disk, std::move(log), options);
+        log->check_sums();
+        logheap::test::require_equal(logheap::test::values_of(*log), values, "after crash " + std::to_string(crash));
+    }
+    log->close();
+}
+
 BOOST_AUTO_TEST_CASE(ids_are_not_given_twice) {
     io::SimulatedStorage disk;
     disk.add_directory("/disk");
@@ -552,6 +582,7 @@ BOOST_AUTO_TEST_CASE(a_flipped_bit_is_told_and_nothing_else_is_lost) {
     heap.clean(1_MiB);
     for (std::uint64_t i = 0; i < 100; ++i)
         if (i != 50) BOOST_TEST(holds(heap, handles[i], bytes_of(3000, i)));
+    BOOST_TEST(throws(errc::corrupt, [&] { heap.update(handles[50], text("x")); }));
     BOOST_TEST(heap.remove(handles[50]));
     BOOST_TEST(heap.verify().damaged.empty());
 }

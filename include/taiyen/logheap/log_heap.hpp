@@ -198,7 +198,7 @@ public:
     LogHeap& operator=(LogHeap&&) noexcept;
     LogHeap(const LogHeap&) = delete;
     LogHeap& operator=(const LogHeap&) = delete;
-    /// As close(); what fails is reported. Views that live keep the heap's memory.
+    /// As close(); what fails is reported. Views that live keep the heap's memory and its files; nobody opens it again before the process ends.
     ~LogHeap();
 
     // Operations. Durability: as `LogHeapOptions::durability` says; readers may see a value a moment before it is durable.
