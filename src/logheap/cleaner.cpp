@@ -35,11 +35,10 @@ bool ObjectLog::clean_batch() {
     }
     std::sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) { return a.worth > b.worth; });
     const std::uint64_t left = cold_.number != 0 ? files_.segment_bytes() - cold_.end : 0;
-    // The last free segment is for removals, which make more of them, or for a batch that surely fits into it and gives two.
+    // The last free segment is for removals, which make more of them; cleaning takes it when there is no other one, and gives one back at once.
     const bool is_last = free_ == 1;
-    const std::uint64_t targets = std::min<std::uint64_t>(free_ - std::min<std::uint64_t>(free_, 1), 8);
-    // What is left at the end of each target, since a record lies in one segment, is no room: half a segment of them all is kept.
-    const std::uint64_t space = is_last ? room : left + targets * room - std::min(targets * room, room / 2);
+    const std::uint64_t targets = is_last ? 1 : std::min<std::uint64_t>(free_ - std::min<std::uint64_t>(free_, 1), 8);
+    const std::uint64_t space = left + targets * room;
     struct Survivor {
         std::uint64_t version;
         Place place;
@@ -74,7 +73,7 @@ bool ObjectLog::clean_batch() {
         moved += segment.live;
         victims.push_back(candidate.number);
     }
-    if (victims.empty() || (is_last && moved > left && victims.size() < 2)) return false;
+    if (victims.empty()) return false;
     emptied_.reserve(emptied_.size() + victims.size());
     std::sort(survivors.begin(), survivors.end(), [](const Survivor& a, const Survivor& b) { return a.version < b.version; });
     if (!planted(Bug::log_heap_victim_freed_at_once)) {
@@ -113,7 +112,7 @@ void ObjectLog::ensure_free(std::uint64_t wanted, std::uint64_t at_least, std::u
             if (is_poisoned_ || static_cast<errc>(error.code().value()) != errc::no_space) throw;
         }
     };
-    for (int idle = 0; free_ < wanted && idle < 8;) {
+    for (int idle = 0; free_ < wanted && idle < 24;) {
         const std::uint64_t before = free_;
         if (!emptied_.empty() || clean_batch())
             flush();
