@@ -101,6 +101,7 @@ struct LogRestoration {
 struct LogVerification {
     std::uint64_t values = 0;
     std::uint64_t bytes = 0;  ///< of values, without heads
+    /// A value that is not what was put.
     struct Damaged {
         LogId id;
         std::uint64_t offset;  ///< in the heap's file
