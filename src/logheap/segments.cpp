@@ -7,6 +7,7 @@
 
 #include "base/checksum.hpp"
 #include "base/planted.hpp"
+#include "base/sanitizers.hpp"
 #include "logheap/object_log.hpp"
 
 namespace taiyen::logheap {
@@ -132,7 +133,9 @@ void ObjectLog::write_open(Open& open) {
 void ObjectLog::seal(Open& open) {
     if (tail_.size() == tail_.capacity()) tail_.reserve(2 * tail_.size() + 16);  // before anything changes
     durable_step("writing a segment", [&] { write_open(open); });
+#if !defined(TAIYEN_THREAD_SANITIZER)  // which takes a mapping for a write; those who look there see the same bytes
     if (writes_) files_.values().map_private(memory_of(open.number), files_.segment_bytes(), files_.offset_of(open.number), io::Protection::read);
+#endif
     Segment& segment = segments_[open.number];
     segment.use = Use::sealed;
     segment.in_tail = open.end > open.from;
@@ -293,6 +296,7 @@ Place ObjectLog::write_large(std::span<const std::byte> bytes, std::uint64_t id,
     const std::uint64_t begin = sizeof(SegmentHead) + sizeof(RecordHead);
     const ByteCount beside = std::min<ByteCount>(bytes.size(), page_bytes - begin);
     std::memcpy(first.data() + begin, bytes.data(), beside);
+    files_.values().map_private(memory_of(number), units * files_.segment_bytes(), files_.offset_of(number), io::Protection::read);
     durable_step("writing a large value", [&] {
         files_.values().write(first.span(), files_.offset_of(number));
         files_.values().write(bytes.subspan(beside), files_.offset_of(number) + page_bytes);
