@@ -282,6 +282,7 @@ Place ObjectLog::write_large(std::span<const std::byte> bytes, std::uint64_t id,
         number = take_run(units);
     }
     if (number == 0 || free_ < reserve + units) throw HeapFull(bytes.size(), 0, HeapFull::Cause::capacity, path().string());
+    files_.values().map_private(memory_of(number), units * files_.segment_bytes(), files_.offset_of(number), io::Protection::read);
     const AlignedBuffer first(page_bytes);
     std::memset(first.data(), 0, first.size());
     begin_segment(number, SegmentKind::large, static_cast<std::uint32_t>(units), bytes.size(), first.data());
@@ -296,7 +297,6 @@ Place ObjectLog::write_large(std::span<const std::byte> bytes, std::uint64_t id,
     const std::uint64_t begin = sizeof(SegmentHead) + sizeof(RecordHead);
     const ByteCount beside = std::min<ByteCount>(bytes.size(), page_bytes - begin);
     std::memcpy(first.data() + begin, bytes.data(), beside);
-    files_.values().map_private(memory_of(number), units * files_.segment_bytes(), files_.offset_of(number), io::Protection::read);
     durable_step("writing a large value", [&] {
         files_.values().write(first.span(), files_.offset_of(number));
         files_.values().write(bytes.subspan(beside), files_.offset_of(number) + page_bytes);
