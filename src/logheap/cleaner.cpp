@@ -1,10 +1,13 @@
 // Cleaning: what lives in segments that are half empty moves together, and they are free.
+//
+// Victims are looked through, and their survivors copied, without the lock; with it, the index learns where the copies are, a few at a time.
 
 #include <algorithm>
 #include <vector>
 
 #include <taiyen/base/report.hpp>
 
+#include "base/epochs.hpp"
 #include "base/planted.hpp"
 #include "logheap/object_log.hpp"
 
@@ -12,12 +15,20 @@ namespace taiyen::logheap {
 
 using layout::RecordHead;
 
-/// Moves what lives in the segments that are best to clean into the cold one; they are free with the next header. False: there are none, or no room to move to.
+namespace {
+
+/// So many bytes are copied at once.
+constexpr std::uint64_t stretch_bytes = 128_KiB;
+
+}  // namespace
+
+std::uint64_t ObjectLog::segment_room() const { return files_.segment_bytes() - sizeof(layout::SegmentHead); }
+
+/// The segments that are best to clean, for as many free ones as there are to move to. Nothing: there are none. Requires: the lock.
 ///
-/// Best is the highest (1 − u) · age / u, u the share that lives, age that of the segment (Rumble and others, section 4.2). Survivors lie by age, the oldest first.
-bool ObjectLog::clean_batch() {
-    if (tail_.size() + tail_room > layout::tail_max) write_checkpoint(false);
-    const std::uint64_t room = files_.segment_bytes() - sizeof(layout::SegmentHead);
+/// Best is the highest (1 − u) · age / u, u the share that lives, age that of the segment (Rumble and others, section 4.2).
+std::optional<ObjectLog::Cleaning> ObjectLog::begin_cleaning() {
+    if (tail_.size() + tail_room > layout::tail_max) checkpoint_now(false);
     struct Candidate {
         double worth;
         std::uint32_t number;
@@ -28,86 +39,166 @@ bool ObjectLog::clean_batch() {
         if (segment.use != Use::sealed || segment.in_tail || segment.is_emptied || segment.is_damaged || segment.pins.load() != 0 ||
             segment.kind == layout::SegmentKind::large)
             continue;
-        const double used = static_cast<double>(segment.live) / static_cast<double>(room);
+        const double used = static_cast<double>(segment.live) / static_cast<double>(segment_room());
         if (used > 0.98) continue;
         const auto age = static_cast<double>(serial_ + 1 - std::min(serial_, segment.newest));
         candidates.push_back({(1 - used) * age / std::max(used, 0.001), static_cast<std::uint32_t>(n)});
     }
     std::sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) { return a.worth > b.worth; });
-    const std::uint64_t left = cold_.number != 0 ? files_.segment_bytes() - cold_.end : 0;
+    Cleaning cleaning;
     // The last free segment is for removals, which make more of them; cleaning takes it when there is no other one, and gives one back at once.
-    const bool is_last = free_ == 1;
-    const std::uint64_t targets = is_last ? 1 : std::min<std::uint64_t>(free_ - std::min<std::uint64_t>(free_, 1), 8);
-    const std::uint64_t space = left + targets * room;
-    struct Survivor {
-        std::uint64_t version;
-        Place place;
-    };
-    std::vector<Survivor> survivors;
-    std::vector<std::uint32_t> victims;
+    cleaning.takes_last = free_ == 1;
+    const std::uint64_t targets = cleaning.takes_last ? 1 : std::min<std::uint64_t>(free_ - std::min<std::uint64_t>(free_, 1), victims_max);
+    const std::uint64_t space = (cold_.number != 0 ? files_.segment_bytes() - cold_.end : 0) + targets * segment_room();
     std::uint64_t moved = 0;
     for (const Candidate& candidate : candidates) {
-        Segment& segment = segments_[candidate.number];
-        if (victims.size() == 8 || moved + segment.live > space) break;
-        const std::size_t before = survivors.size();
-        for (std::uint64_t at = sizeof(layout::SegmentHead); at + sizeof(RecordHead) <= segment.end;) {
-            const auto& head = *reinterpret_cast<const RecordHead*>(memory_of(candidate.number) + at);
-            const std::uint64_t length = round_up(sizeof head + (head.length & ~(layout::record_removes | layout::record_is_large)), 8);
-            const Place place = Place::at(candidate.number, at, length);
+        const Segment& segment = segments_[candidate.number];
+        if (cleaning.victims.size() == victims_max || moved + segment.live > space) break;
+        moved += segment.live;
+        cleaning.victims.push_back(candidate.number);
+    }
+    if (cleaning.victims.empty()) return std::nullopt;
+    emptied_.reserve(emptied_.size() + cleaning.victims.size());
+    for (const std::uint32_t number : cleaning.victims) segments_[number].is_victim = true;
+    return cleaning;
+}
+
+/// Survivors, the oldest first; damaged values are none. Needs no lock: victims stay what they are until the cleaning ends.
+void ObjectLog::find_survivors(Cleaning& cleaning) const {
+    for (const std::uint32_t number : cleaning.victims) {
+        const EpochGuard guard;
+        const std::uint64_t end = segments_[number].end;
+        for (std::uint64_t at = sizeof(layout::SegmentHead); at + sizeof(RecordHead) <= end;) {
+            const auto& head = *reinterpret_cast<const RecordHead*>(memory_of(number) + at);
+            const std::uint64_t length = layout::record_bytes(head.length & ~(layout::record_removes | layout::record_is_large));
+            const Place place = Place::at(number, at, length);
             if ((head.length & layout::record_removes) == 0 && index_.find(head.id) == place) {
-                if (at + length > segment.end || !is_sound(candidate.number, at, head, bytes_at(place))) break;
-                survivors.push_back({head.version, place});
+                if (at + length > end || !is_sound(number, at, head, bytes_at(place))) break;
+                cleaning.survivors.push_back({head.version, head.id, place});
             }
             at += length;
         }
-        std::uint64_t found = 0;
-        for (std::size_t i = before; i < survivors.size(); ++i) found += survivors[i].place.bytes();
-        if (found != segment.live) {  // a head or a value is damaged: its segment isn't touched, so that nothing more is lost
-            survivors.resize(before);
+    }
+    std::sort(cleaning.survivors.begin(), cleaning.survivors.end(),
+              [](const Cleaning::Survivor& a, const Cleaning::Survivor& b) { return a.version < b.version; });
+    cleaning.step = Cleaning::Step::looked_through;
+}
+
+/// Where the next survivors go. False: there is none left, or no room for it. Requires: the lock.
+bool ObjectLog::begin_stretch(Cleaning& cleaning) {
+    if (cleaning.next == cleaning.survivors.size()) return false;
+    const std::uint64_t first = cleaning.survivors[cleaning.next].place.bytes();
+    const bool needs_segment = cold_.number == 0 || cold_.end + first > files_.segment_bytes();
+    if (needs_segment && free_ <= (cleaning.takes_last ? 0 : 1)) {  // what is left stays where it is
+        cleaning.is_cut = true;
+        return false;
+    }
+    ensure_room(cold_, first, Reason::cleaning);
+    cleaning.copies.clear();
+    cleaning.applied = 0;
+    cleaning.to_segment = cold_.number;
+    cleaning.to_offset = cold_.end;
+    cleaning.step = Cleaning::Step::has_room;
+    return true;
+}
+
+/// Needs no lock: nobody looks at what stands behind the cold segment's end.
+void ObjectLog::copy_stretch(Cleaning& cleaning) const {
+    std::uint64_t at = cleaning.to_offset;
+    cleaning.step = Cleaning::Step::copied;
+    const std::uint64_t last = std::min<std::uint64_t>(at + stretch_bytes, files_.segment_bytes());
+    for (; cleaning.next < cleaning.survivors.size(); ++cleaning.next) {
+        const Cleaning::Survivor& survivor = cleaning.survivors[cleaning.next];
+        const std::uint64_t length = survivor.place.bytes();
+        if (at + length > (cleaning.copies.empty() ? files_.segment_bytes() : last)) return;
+        {
+            const EpochGuard guard;
+            if (index_.find(survivor.id) != survivor.place) continue;  // it is gone meanwhile
+        }
+        write_record(cleaning.to_segment, at, head_at(survivor.place), bytes_at(survivor.place));
+        cleaning.copies.push_back({survivor, Place::at(cleaning.to_segment, at, length)});
+        at += length;
+    }
+}
+
+/// The index names the next copies, as far as it still names what was copied. False: those were all. Requires: the lock.
+bool ObjectLog::apply_copies(Cleaning& cleaning, std::size_t count) {
+    if (cleaning.applied == 0 && !cleaning.copies.empty()) {
+        std::uint64_t newest = 0;
+        for (const Cleaning::Copy& copy : cleaning.copies) newest = std::max(newest, copy.from.version);
+        grow_open(cold_, cleaning.copies.back().to.offset() + cleaning.copies.back().to.bytes(), newest);
+    }
+    for (; count != 0 && cleaning.applied < cleaning.copies.size(); --count, ++cleaning.applied) {
+        const auto& [from, to] = cleaning.copies[cleaning.applied];
+        const Place now = index_.find(from.id);
+        if (!now || (now != from.place && !planted(Bug::log_heap_moved_over_newer))) continue;
+        index_.move(from.id, to);
+        segments_[to.segment()].live += to.bytes();
+        live_ += to.bytes();
+        kill(now, serial_);
+    }
+    if (cleaning.applied < cleaning.copies.size()) return true;
+    cleaning.step = Cleaning::Step::looked_through;
+    return false;
+}
+
+/// The victims are free with the next header. False: nothing was won. Requires: the lock.
+bool ObjectLog::end_cleaning(const Cleaning& cleaning) {
+    std::uint64_t won = 0;
+    for (const std::uint32_t number : cleaning.victims) {
+        Segment& segment = segments_[number];
+        segment.is_victim = false;
+        if (segment.live != 0 && !cleaning.is_cut) {  // a head or a value is damaged: it isn't touched, so that nothing more is lost
             segment.is_damaged = true;
             report({errc::corrupt, nullptr,
-                    path().string() + ": cleaning found a damaged value in segment " + std::to_string(candidate.number) +
+                    path().string() + ": cleaning found a damaged value in segment " + std::to_string(number) +
                         "; verify() tells which; the segment stays as it is"});
             continue;
         }
-        moved += segment.live;
-        victims.push_back(candidate.number);
-    }
-    if (victims.empty()) return false;
-    emptied_.reserve(emptied_.size() + victims.size());
-    std::sort(survivors.begin(), survivors.end(), [](const Survivor& a, const Survivor& b) { return a.version < b.version; });
-    if (!planted(Bug::log_heap_victim_freed_at_once)) {
-        for (const std::uint32_t number : victims) {
-            segments_[number].is_emptied = true;
+        if (planted(Bug::log_heap_victim_freed_at_once)) {
+            free_if_dead(number, serial_);
+        } else {
+            segment.is_emptied = true;
             emptied_.push_back(number);
         }
+        if (segment.live == 0) ++won;
     }
-    for (const Survivor& survivor : survivors) {
-        const RecordHead& head = head_at(survivor.place);
-        const std::uint64_t id = head.id;
-        const bool needs_segment = cold_.number == 0 || cold_.end + survivor.place.bytes() > files_.segment_bytes();
-        if (needs_segment && free_ <= (is_last ? 0 : 1)) break;  // what is left stays where it is
-        ensure_room(cold_, survivor.place.bytes(), Reason::cleaning);
-        const Place to = place_record(cold_, head, bytes_at(survivor.place));
-        index_.set(id, to);
-        segments_[to.segment()].live += to.bytes();
-        live_ += to.bytes();
-        kill(survivor.place, serial_);
-    }
-    const auto is_dead = [&](std::uint32_t number) { return segments_[number].live == 0; };
-    const auto won = static_cast<std::uint64_t>(std::count_if(victims.begin(), victims.end(), is_dead));
     counts_.cleaned_segments += won;
     return won != 0;
 }
 
+/// Moves what lives in the best segments into the cold one. False: there are none, or no room to move to.
+bool ObjectLog::clean_batch() {
+    std::optional<Cleaning> cleaning = begin_cleaning();
+    return cleaning && go_on_cleaning(*cleaning);
+}
+
+/// To its end, with the lock.
+bool ObjectLog::go_on_cleaning(Cleaning& cleaning) {
+    try {
+        if (cleaning.step == Cleaning::Step::chosen) find_survivors(cleaning);
+        do {
+            if (cleaning.step == Cleaning::Step::has_room) copy_stretch(cleaning);
+            if (cleaning.step == Cleaning::Step::copied) apply_copies(cleaning, cleaning.copies.size());
+        } while (begin_stretch(cleaning));
+    } catch (...) {
+        cleaning.is_cut = true;
+        end_cleaning(cleaning);
+        throw;
+    }
+    return end_cleaning(cleaning);
+}
+
 /// Cleans until so many segments are free. Throws: HeapFull: fewer than `at_least` could be won.
 void ObjectLog::ensure_free(std::uint64_t wanted, std::uint64_t at_least, std::uint64_t wanted_bytes) {
-    if (free_ < wanted) free_unpinned();
+    if (free_ >= wanted) return;
+    free_unpinned();
+    finish_ahead();
     bool has_checkpoint = false;
     const auto look_at_tail = [&] {  // its segments may be cleaned then, and those without a value are free
         has_checkpoint = true;
         try {
-            write_checkpoint(false);
+            checkpoint_now(false);
         } catch (const Error& error) {
             if (is_poisoned_ || static_cast<errc>(error.code().value()) != errc::no_space) throw;
         }
@@ -128,13 +219,14 @@ void ObjectLog::ensure_free(std::uint64_t wanted, std::uint64_t at_least, std::u
 
 std::size_t ObjectLog::clean(std::size_t bytes) {
     const auto lock = lock_for_writing();
+    finish_ahead();
     const std::uint64_t before = free_;
     bool has_checkpoint = false;
     for (int i = 0; i < 1024 && (free_ - std::min(free_, before)) * files_.segment_bytes() < bytes; ++i) {
         if (clean_batch()) {
             flush();
         } else if (!has_checkpoint) {
-            write_checkpoint(false);  // segments of the tail may be cleaned now
+            checkpoint_now(false);  // segments of the tail may be cleaned now
             has_checkpoint = true;
         } else {
             break;

@@ -7,19 +7,33 @@
 #include <taiyen/base/check.hpp>
 
 #include "base/epochs.hpp"
+#include "vm/address_space.hpp"
 
 namespace taiyen::logheap {
 
+/// A table that is large comes in huge pages: looking something up there misses the cache, and with small pages also the processor's table of pages.
 IdIndex::Table* IdIndex::make_table(std::uint64_t cells) {
     auto table = std::make_unique<Table>();
     table->mask = cells - 1;
-    table->cells = static_cast<Cell*>(std::calloc(cells, sizeof(Cell)));  // fresh pages of the system are zero: large tables are not written twice
-    if (table->cells == nullptr) throw std::bad_alloc();
+    const ByteCount bytes = cells * sizeof(Cell);
+    if (bytes >= large_bytes) {
+        table->large_bytes = round_up(bytes, vm::large_step);
+        std::byte* const memory = vm::map_large(table->large_bytes);
+        if (memory == nullptr) throw std::bad_alloc();
+        vm::prefer_huge_pages(memory, table->large_bytes);
+        table->cells = reinterpret_cast<Cell*>(memory);
+    } else {
+        table->cells = static_cast<Cell*>(std::calloc(cells, sizeof(Cell)));
+        if (table->cells == nullptr) throw std::bad_alloc();
+    }
     return table.release();
 }
 
 void IdIndex::free_table(Table* table) noexcept {
-    std::free(table->cells);
+    if (table->large_bytes != 0)
+        vm::unmap_large(reinterpret_cast<std::byte*>(table->cells), table->large_bytes);
+    else
+        std::free(table->cells);
     delete table;
 }
 
@@ -30,7 +44,7 @@ IdIndex::~IdIndex() {
 }
 
 /// That of the id, or the empty one where it would stand.
-IdIndex::Cell& IdIndex::cell_of(Table& table, std::uint64_t id) noexcept {
+IdIndex::Cell& IdIndex::cell_for(Table& table, std::uint64_t id) noexcept {
     for (std::uint64_t at = mix(id, 0) & table.mask;; at = (at + 1) & table.mask) {
         Cell& cell = table.cells[at];
         const std::uint64_t found = cell.id.load(std::memory_order_relaxed);
@@ -52,9 +66,10 @@ void IdIndex::prepare(std::size_t number, std::uint64_t ids) {
             const std::uint64_t place = old->cells[at].place.load(std::memory_order_relaxed);
             if (place == 0) continue;
             const std::uint64_t known = old->cells[at].id.load(std::memory_order_relaxed);
-            Cell& cell = cell_of(*made, known);
+            Cell& cell = cell_for(*made, known);
             cell.id.store(known, std::memory_order_relaxed);
             cell.place.store(place, std::memory_order_relaxed);
+            cell.born.store(old->cells[at].born.load(std::memory_order_relaxed), std::memory_order_relaxed);
         }
     }
     shard.used = shard.live;
@@ -73,12 +88,13 @@ void IdIndex::free_retired() noexcept {
     });
 }
 
-Place IdIndex::set(std::uint64_t id, Place place) noexcept {
+Place IdIndex::set(std::uint64_t id, Place place, std::uint64_t born) noexcept {
     TAIYEN_CHECK(id != 0 && place);
-    Shard& shard = shards_[mix(id, 0) >> 58U];
-    Cell& cell = cell_of(*shard.table.load(std::memory_order_relaxed), id);
+    Shard& shard = shards_[mix(id, 0) >> shard_shift];
+    Cell& cell = cell_for(*shard.table.load(std::memory_order_relaxed), id);
     const bool is_new = cell.id.load(std::memory_order_relaxed) == 0;
     const Place before{cell.place.load(std::memory_order_relaxed)};
+    cell.born.store(born, std::memory_order_relaxed);
     cell.place.store(place.word);
     if (is_new) {
         cell.id.store(id, std::memory_order_release);
@@ -92,10 +108,10 @@ Place IdIndex::set(std::uint64_t id, Place place) noexcept {
 }
 
 Place IdIndex::erase(std::uint64_t id) noexcept {
-    Shard& shard = shards_[mix(id, 0) >> 58U];
+    Shard& shard = shards_[mix(id, 0) >> shard_shift];
     Table* const table = shard.table.load(std::memory_order_relaxed);
     if (table == nullptr) return {};
-    Cell& cell = cell_of(*table, id);
+    Cell& cell = cell_for(*table, id);
     if (cell.id.load(std::memory_order_relaxed) == 0) return {};
     const Place before{cell.place.exchange(0)};
     if (before) {

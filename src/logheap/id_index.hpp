@@ -47,28 +47,29 @@ public:
 
     /// Nowhere: it isn't there. Requires: an EpochGuard, or to be the writer. Complexity: a cache miss.
     Place find(std::uint64_t id) const noexcept {
-        const std::uint64_t hash = mix(id, 0);
-        const Table* const table = shards_[hash >> 58U].table.load();
-        if (table == nullptr) return {};
-        for (std::uint64_t at = hash & table->mask;; at = (at + 1) & table->mask) {
-            const std::uint64_t found = table->cells[at].id.load(std::memory_order_acquire);
-            if (found == id) return {table->cells[at].place.load(std::memory_order_seq_cst)};
-            if (found == 0) return {};
-        }
+        const Cell* const cell = cell_of(id);
+        return cell == nullptr ? Place{} : Place{cell->place.load(std::memory_order_seq_cst)};
     }
-    static std::size_t shard_of(std::uint64_t id) noexcept { return mix(id, 0) >> 58U; }
+    /// Serial of the operation that made the value; 0: it isn't there. Requires: to be the writer.
+    std::uint64_t born(std::uint64_t id) const noexcept {
+        const Cell* const cell = cell_of(id);
+        return cell == nullptr || cell->place.load(std::memory_order_relaxed) == 0 ? 0 : cell->born.load(std::memory_order_relaxed);
+    }
+    static std::size_t shard_of(std::uint64_t id) noexcept { return mix(id, 0) >> shard_shift; }
     /// Room for so many new ids in that shard. Throws: std::bad_alloc; then nothing changed.
     void prepare(std::size_t shard, std::uint64_t ids = 1);
     /// Returns where it was. Requires: `prepare` of its shard, since the last new id was set; the id isn't 0, the place somewhere.
-    Place set(std::uint64_t id, Place place) noexcept;
+    Place set(std::uint64_t id, Place place, std::uint64_t born) noexcept;
+    /// The value lies elsewhere. Requires: it is there.
+    void move(std::uint64_t id, Place place) noexcept { const_cast<Cell*>(cell_of(id))->place.store(place.word); }
     /// Returns where it was.
     Place erase(std::uint64_t id) noexcept;
 
     std::uint64_t size() const noexcept { return size_.load(std::memory_order_relaxed); }
     ByteCount bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
 
-    static constexpr std::size_t shard_count = 64;
-    /// Calls `f(id, Place)` for all in the shard. Requires: as find; what `f` does to the index, it does as the writer, and to ids that are there.
+    static constexpr std::size_t shard_count = 32;
+    /// Calls `f(id, Place, born)` for all in the shard. Requires: as find; what `f` does to the index, it does as the writer, and to ids that are there.
     template <class F>
     void for_each_in(std::size_t shard, F&& f) const {
         const Table* const table = shards_[shard].table.load(std::memory_order_acquire);
@@ -76,7 +77,7 @@ public:
         for (std::uint64_t at = 0; at <= table->mask; ++at) {
             const std::uint64_t id = table->cells[at].id.load(std::memory_order_acquire);
             const Place place{table->cells[at].place.load(std::memory_order_acquire)};
-            if (id != 0 && place) f(id, place);
+            if (id != 0 && place) f(id, place, table->cells[at].born.load(std::memory_order_relaxed));
         }
     }
 
@@ -84,10 +85,12 @@ private:
     struct Cell {
         std::atomic<std::uint64_t> id;
         std::atomic<std::uint64_t> place;
+        std::atomic<std::uint64_t> born;  ///< of what is there; readers ask the record
     };
     struct Table {
         std::uint64_t mask;
         Cell* cells;
+        ByteCount large_bytes = 0;  ///< of memory in huge pages
     };
     struct Shard {
         std::atomic<Table*> table{nullptr};
@@ -98,9 +101,22 @@ private:
         Table* table;
         std::uint64_t epoch;
     };
+    static constexpr ByteCount large_bytes = 1_MiB;
     static Table* make_table(std::uint64_t cells);
     static void free_table(Table* table) noexcept;
-    static Cell& cell_of(Table& table, std::uint64_t id) noexcept;
+    static constexpr unsigned shard_shift = 59;
+    /// Null: the id has none.
+    const Cell* cell_of(std::uint64_t id) const noexcept {
+        const std::uint64_t hash = mix(id, 0);
+        const Table* const table = shards_[hash >> shard_shift].table.load();
+        if (table == nullptr) return nullptr;
+        for (std::uint64_t at = hash & table->mask;; at = (at + 1) & table->mask) {
+            const std::uint64_t found = table->cells[at].id.load(std::memory_order_acquire);
+            if (found == id) return &table->cells[at];
+            if (found == 0) return nullptr;
+        }
+    }
+    static Cell& cell_for(Table& table, std::uint64_t id) noexcept;
     void free_retired() noexcept;
 
     std::array<Shard, shard_count> shards_;

@@ -94,21 +94,27 @@ log::RingStart LogFiles::ring_start() const {
 }
 
 void LogFiles::set_ring_start(const log::RingStart& start) {
-    Header& header = this->header();
+    Header& header = draft();
     header.ring_epoch = start.epoch.value;
     header.ring_position = start.position;
     header.ring_sequence = start.sequence;
     header.ring_chain_seed = start.chain_seed;
 }
 
-void LogFiles::write_header() {
-    Header& header = this->header();
-    const std::uint64_t sequence = header.sequence + 1;
-    const auto slot = static_cast<unsigned>(sequence % layout::slots);
-    header.sequence = sequence;
-    header.checksum = checksum_of(header, slot);
-    values_->write_durable(header_.span(), slot * layout::slot_bytes);
+Header& LogFiles::new_draft() {
+    std::memcpy(draft_.data(), header_.data(), layout::slot_bytes);
+    return draft();
 }
+
+void LogFiles::write_draft() {
+    for (unsigned i = 0; i < layout::slots; ++i) {
+        const auto slot = static_cast<unsigned>(++draft().sequence % layout::slots);
+        draft().checksum = checksum_of(draft(), slot);
+        values_->write_durable(draft_.span(), slot * layout::slot_bytes);
+    }
+}
+
+void LogFiles::adopt_draft() noexcept { std::memcpy(header_.data(), draft_.data(), layout::slot_bytes); }
 
 LogFiles LogFiles::create(io::Storage& storage, const std::filesystem::path& path, const std::filesystem::path& ring_path,
                           const LogHeapOptions& options) {
@@ -116,7 +122,7 @@ LogFiles LogFiles::create(io::Storage& storage, const std::filesystem::path& pat
     if (storage.find(path)) throw Error(errc::already_exists, path, "something of that name exists; open it, or choose another name");
     clear_orphan_ring(storage, ring_path);
     LogFiles files;
-    Header& header = files.header();
+    Header& header = files.draft();
     header = {};
     std::memcpy(header.magic, layout::magic, sizeof header.magic);
     header.byte_order = layout::byte_order_mark;
@@ -131,6 +137,7 @@ LogFiles LogFiles::create(io::Storage& storage, const std::filesystem::path& pat
     header.segment_bytes = segment_bytes;
     header.segments = options.capacity / segment_bytes;
     header.flags = layout::header_is_clean;
+    files.adopt_draft();
 
     std::unique_ptr<io::File> ring = storage.create_unnamed(io::directory_of(ring_path));
     if (!ring->try_lock(io::Lock::exclusive)) throw Error(errc::busy, ring_path, "another process has locked the new ring; try again");
@@ -140,8 +147,8 @@ LogFiles LogFiles::create(io::Storage& storage, const std::filesystem::path& pat
     files.values_->resize(files.image_offset(2));
     files.values_->allocate(0, layout::slots * layout::slot_bytes);
     files.values_->sync();
-    files.write_header();
-    files.write_header();
+    files.write_draft();
+    files.adopt_draft();
     files.values_->sync();
     storage.publish(*ring, ring_path);
     if (!planted(Bug::log_heap_named_before_its_ring)) storage.sync_directory(io::directory_of(ring_path));
@@ -218,7 +225,7 @@ void LogFiles::end_creation(io::Storage& storage) {
 }
 
 void LogFiles::write_image(const std::function<void(const std::function<void(std::span<const std::byte>)>& put)>& fill) {
-    Header& header = this->header();
+    Header& header = draft();
     const std::uint32_t place = header.image_bytes == 0 || planted(Bug::log_heap_image_in_place) ? header.image_place : 1 - header.image_place;
     const std::uint64_t begin = image_offset(place);
     const AlignedBuffer piece(image_piece);

@@ -33,13 +33,16 @@ public:
     const std::shared_ptr<io::File>& ring() const { return ring_; }
     const log::RingIdentity& identity() const { return identity_; }
     log::RingStart ring_start() const;
-    void set_ring_start(const log::RingStart& start);
 
-    /// What the newest slot says, and what `write_header` writes.
-    layout::Header& header() { return *reinterpret_cast<layout::Header*>(header_.data()); }
+    /// What the newest slot says.
     const layout::Header& header() const { return *reinterpret_cast<const layout::Header*>(header_.data()); }
-    /// Durable on return. Throws: as File::write_durable.
-    void write_header();
+    /// A copy of it that can be changed, for `write_draft`. One thread at a time has it; nobody else sees it before `adopt_draft`.
+    layout::Header& new_draft();
+    void set_ring_start(const log::RingStart& start);
+    /// The draft goes into both slots, so that whichever is damaged later, the other one speaks of the ring as it is. Durable on return. Throws: as File::write_durable.
+    void write_draft();
+    /// It is what `header` says from now on.
+    void adopt_draft() noexcept;
 
     ByteCount segment_bytes() const { return header().segment_bytes; }
     std::uint64_t segments() const { return header().segments; }
@@ -47,13 +50,13 @@ public:
     std::uint64_t offset_of(std::uint64_t segment) const { return layout::segments_begin + (segment - 1) * segment_bytes(); }
     std::uint64_t image_offset(std::uint32_t place) const {
         return offset_of(segments() + 1) +
-               place * round_up(segments() * segment_bytes() / 2 + segments() * sizeof(layout::ImageSegment) + 1_MiB, 1_MiB);
+               place * round_up(segments() * segment_bytes() / 4 * 3 + segments() * sizeof(layout::ImageSegment) + 1_MiB, 1_MiB);
     }
 
     /// Of a heap whose creation was cut short behind its name.
     void end_creation(io::Storage& storage);
 
-    /// Writes a new image where the header doesn't have one; the header's fields about it change in memory only. `fill` calls what it is given with pieces, in order. Not synced.
+    /// Writes a new image where the header doesn't have one; the draft says so. `fill` calls what it is given with pieces, in order. Not synced.
     void write_image(const std::function<void(const std::function<void(std::span<const std::byte>)>& put)>& fill);
     /// Gives the image's bytes in pieces of 1 MiB. Throws: Error{corrupt} at the end: they aren't what was written.
     void read_image(const std::function<void(std::span<const std::byte>)>& take) const;
@@ -61,11 +64,13 @@ public:
 private:
     static constexpr ByteCount image_piece = 1_MiB;
     void read_headers(const std::filesystem::path& path);
+    layout::Header& draft() { return *reinterpret_cast<layout::Header*>(draft_.data()); }
 
     std::unique_ptr<io::File> values_;
     std::shared_ptr<io::File> ring_;
     log::RingIdentity identity_;
     AlignedBuffer header_{layout::slot_bytes};
+    AlignedBuffer draft_{layout::slot_bytes};
 };
 
 }  // namespace taiyen::logheap

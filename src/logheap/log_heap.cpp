@@ -53,6 +53,7 @@ LogHeap::~LogHeap() {
             return;
         }
         report({errc::still_in_use, nullptr, name + ": the heap ends while views of its values live; they keep its memory, and it was not closed"});
+        log_->stop_keeper();
         static_cast<void>(log_.release());  // they count their pins there
     } catch (const std::exception& error) {
         report({errc::io_error, nullptr, name + ": closing failed: " + error.what() + "; what was durable is, opening recovers it"});

@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <type_traits>
 
 #include <taiyen/base/units.hpp>
@@ -105,6 +106,8 @@ struct RecordHead {
     std::uint64_t born;     ///< serial of the operation that made the value
 };
 static_assert(sizeof(RecordHead) == 32);
+/// Of a record whose value has so many bytes.
+constexpr std::uint64_t record_bytes(std::uint64_t bytes) { return round_up(sizeof(RecordHead) + bytes, 8); }
 
 /// One operation in a record of the ring; its bytes follow, padded to a multiple of 8.
 enum class OperationKind : std::uint32_t { put = 1, remove, large };
@@ -125,11 +128,9 @@ static_assert(sizeof(LargePlace) == 16);
 struct ImageHead {
     std::uint8_t heap[16];
     std::uint64_t serial;
-    std::uint64_t segments;
-    std::uint64_t cells;
-    std::uint64_t zero;
+    std::uint64_t segments;  ///< as many cells follow as there are bytes for
 };
-static_assert(sizeof(ImageHead) == 48);
+static_assert(sizeof(ImageHead) == 32);
 struct ImageSegment {
     std::uint32_t number;
     std::uint32_t units;  ///< of a run
@@ -142,7 +143,14 @@ static_assert(sizeof(ImageSegment) == 32);
 struct ImageCell {
     std::uint64_t id;
     std::uint64_t place;
+    std::uint64_t born;
 };
-static_assert(sizeof(ImageCell) == 16);
+static_assert(sizeof(ImageCell) == 24);
+
+/// As they are stored.
+template <class T>
+std::span<const std::byte> bytes_of(const T& of) {
+    return {reinterpret_cast<const std::byte*>(&of), sizeof of};
+}
 
 }  // namespace taiyen::logheap::layout

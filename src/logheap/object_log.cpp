@@ -9,6 +9,7 @@
 
 #include "base/checksum.hpp"
 #include "base/epochs.hpp"
+#include "base/pause.hpp"
 #include "base/planted.hpp"
 
 namespace taiyen::logheap {
@@ -17,9 +18,6 @@ using layout::OperationKind;
 using layout::RecordHead;
 
 namespace {
-
-/// Of a record with so many bytes.
-constexpr std::uint64_t record_bytes(std::uint64_t bytes) { return round_up(sizeof(RecordHead) + bytes, 8); }
 
 LogHeapOptions checked(const LogHeapOptions& given, const std::filesystem::path& path) {
     LogHeapOptions options = given;
@@ -57,11 +55,14 @@ ObjectLog::ObjectLog(LogFiles files, const LogHeapOptions& options, bool writes)
     std::memcpy(&seed_, files_.header().heap, sizeof seed_);
     free_ = files_.segments();
     const ByteCount bytes = files_.segments() * files_.segment_bytes();
-    memory_ = vm::Reservation::anywhere(bytes);
-    files_.values().map_private(memory_.data(), bytes, layout::segments_begin, io::Protection::read);
+    memory_ = vm::Reservation::anywhere(bytes + vm::large_step);
+    first_segment_ = memory_.data() +
+                     (round_up(reinterpret_cast<std::uintptr_t>(memory_.data()), vm::large_step) - reinterpret_cast<std::uintptr_t>(memory_.data()));
+    files_.values().map_private(first_segment_, bytes, layout::segments_begin, io::Protection::read);
 }
 
 ObjectLog::~ObjectLog() {
+    stop_keeper();
     if (has_views()) memory_.leak();  // they look at it still
 }
 
@@ -131,7 +132,7 @@ void ObjectLog::for_each(const std::function<void(const LogView&)>& f) const {
         ids.clear();
         {
             const EpochGuard guard;
-            index_.for_each_in(shard, [&](std::uint64_t id, Place) { ids.push_back(id); });
+            index_.for_each_in(shard, [&](std::uint64_t id, Place, std::uint64_t) { ids.push_back(id); });
         }
         for (const std::uint64_t id : ids)
             if (const LogView view = get(LogId{id})) f(view);
@@ -145,7 +146,7 @@ LogVerification ObjectLog::verify() const {
         ids.clear();
         {
             const EpochGuard guard;
-            index_.for_each_in(shard, [&](std::uint64_t id, Place) { ids.push_back(id); });
+            index_.for_each_in(shard, [&](std::uint64_t id, Place, std::uint64_t) { ids.push_back(id); });
         }
         for (const std::uint64_t id : ids) {
             try {
@@ -166,13 +167,18 @@ LogVerification ObjectLog::verify() const {
     return found;
 }
 
-ObjectLog::Found ObjectLog::find(LogHandle handle) const {
-    const auto id = static_cast<std::uint64_t>(handle.id);
+/// Whether the handle means what has its id.
+bool ObjectLog::is_there(LogHandle handle) const {
+    const std::uint64_t born = index_.born(static_cast<std::uint64_t>(handle.id));
+    return born != 0 && (handle.born.value == 0 || handle.born.value == born);
+}
+
+/// Of what is there. Throws: Error{corrupt}.
+std::uint64_t ObjectLog::version_of(std::uint64_t id) const {
     const Place place = index_.find(id);
-    if (id == 0 || !place) return {};
     const RecordHead& head = head_at(place);
-    if (head.id != id || (options_.checks_reads && !is_sound(place.segment(), place.offset(), head, bytes_at(place)))) return {true, false};
-    return {handle.born.value == 0 || handle.born.value == head.born, true, head.born, head.version};
+    if (head.id != id || !is_sound(place.segment(), place.offset(), head, bytes_at(place))) throw_damaged(id, place);
+    return head.version;
 }
 
 void ObjectLog::throw_damaged(std::uint64_t id, Place place) const {
@@ -183,7 +189,12 @@ void ObjectLog::throw_damaged(std::uint64_t id, Place place) const {
 // Writing.
 
 std::unique_lock<std::mutex> ObjectLog::lock_for_writing() {
-    std::unique_lock lock(writer_);
+    std::unique_lock lock(writer_, std::try_to_lock);
+    for (int i = 0; i < spins && !lock; ++i) {  // whoever has it holds it for a moment mostly
+        pause_processor();
+        lock.try_lock();
+    }
+    if (!lock) lock.lock();
     if (!writes_) throw Error(errc::read_only, path(), "the heap was opened for reading; open it for writing to change it");
     if (is_poisoned_) throw Error(errc::poisoned, path(), "an earlier write failed (" + failure_ + "); close the heap and open it again");
     return lock;
@@ -239,7 +250,7 @@ LogHandle ObjectLog::put_as(LogId id, std::span<const std::byte> bytes) {
     {
         const auto lock = lock_for_writing();
         Operation operation{OperationKind::put, static_cast<std::uint64_t>(id), bytes};
-        operation.born = find(id).born;
+        operation.born = index_.born(static_cast<std::uint64_t>(id));
         serial = write({&operation, 1});
         handle.born = {operation.born};
     }
@@ -251,11 +262,10 @@ bool ObjectLog::update(LogHandle handle, Serial expected, std::span<const std::b
     Serial serial;
     {
         const auto lock = lock_for_writing();
-        const Found before = find(handle);
-        if (!before.is_there) return false;
-        if (!before.is_sound) throw_damaged(static_cast<std::uint64_t>(handle.id), index_.find(static_cast<std::uint64_t>(handle.id)));
-        if (expected.value != 0 && expected.value != before.version) return false;
-        Operation operation{OperationKind::put, static_cast<std::uint64_t>(handle.id), bytes, before.born};
+        const auto id = static_cast<std::uint64_t>(handle.id);
+        if (!is_there(handle)) return false;
+        if (expected.value != 0 && expected.value != version_of(id)) return false;
+        Operation operation{OperationKind::put, id, bytes, index_.born(id)};
         serial = write({&operation, 1});
     }
     wait_if_sync(serial);
@@ -266,7 +276,7 @@ bool ObjectLog::remove(LogHandle handle) {
     Serial serial;
     {
         const auto lock = lock_for_writing();
-        if (!find(handle).is_there) return false;
+        if (!is_there(handle)) return false;
         Operation operation{OperationKind::remove, static_cast<std::uint64_t>(handle.id), {}};
         serial = write({&operation, 1});
     }
@@ -286,10 +296,10 @@ Serial ObjectLog::commit(const LogBatch& batch) {
         for (std::size_t i = 0; i < order.size(); ++i) {
             const LogBatch::Operation& of = batch.operations_[order[i]];
             if (i + 1 < order.size() && batch.operations_[order[i + 1]].id == of.id) continue;  // a later one counts
-            const Found before = find(of.id);
-            if (of.removes && !before.is_there) continue;
+            const std::uint64_t born = index_.born(static_cast<std::uint64_t>(of.id));
+            if (of.removes && born == 0) continue;
             operations.push_back({of.removes ? OperationKind::remove : OperationKind::put, static_cast<std::uint64_t>(of.id),
-                                  std::span(batch.bytes_).subspan(of.begin, of.length), before.born});
+                                  std::span(batch.bytes_).subspan(of.begin, of.length), born});
         }
         if (operations.empty()) return {serial_};
         serial = write(operations);
@@ -310,7 +320,7 @@ Serial ObjectLog::write(std::span<Operation> operations) {
         ring_bytes += sizeof(layout::OperationHead) + sizeof(layout::LargePlace);
         if (operation.kind == OperationKind::remove) continue;
         only_removes = false;
-        const std::uint64_t record = record_bytes(operation.bytes.size());
+        const std::uint64_t record = layout::record_bytes(operation.bytes.size());
         more += record <= room ? record : round_up(record + sizeof(layout::SegmentHead), files_.segment_bytes());
         if (record <= room) ring_bytes += round_up(operation.bytes.size(), 8);
     }
@@ -323,13 +333,13 @@ Serial ObjectLog::write(std::span<Operation> operations) {
     }
     std::uint64_t small = 0;
     for (const Operation& operation : operations) {
-        const std::uint64_t record = record_bytes(operation.bytes.size());
+        const std::uint64_t record = layout::record_bytes(operation.bytes.size());
         if (record <= room) small += record;
     }
     // Of two records that follow each other in different segments, one segment is half full at least.
     const std::uint64_t segments = 2 * small / room + 2;
     const auto is_large = [&](const Operation& operation) {
-        return operation.kind == OperationKind::put && record_bytes(operation.bytes.size()) > room;
+        return operation.kind == OperationKind::put && layout::record_bytes(operation.bytes.size()) > room;
     };
     const auto runs = static_cast<std::size_t>(std::count_if(operations.begin(), operations.end(), is_large));
     if (segments + runs > layout::tail_max / 2)
@@ -339,9 +349,10 @@ Serial ObjectLog::write(std::span<Operation> operations) {
     for (std::size_t shard = 0; shard < ids.size(); ++shard)
         if (ids[shard] != 0) index_.prepare(shard, ids[shard]);
     const bool must = tail_.size() + segments + runs + tail_room > layout::tail_max;
-    if (must || since_checkpoint_ >= checkpoint_bytes()) {
+    // A thread of ours writes images in time, unless it can't keep up.
+    if (must || since_checkpoint_ >= checkpoint_bytes() * (keeper_.joinable() ? 2 : 1)) {
         try {
-            write_checkpoint(false);
+            checkpoint_now(false);
         } catch (const Error& error) {
             if (must || is_poisoned_ || static_cast<errc>(error.code().value()) != errc::no_space) throw;
             since_checkpoint_ = 0;  // a full disk: opening reads more meanwhile
@@ -364,7 +375,7 @@ Serial ObjectLog::write(std::span<Operation> operations) {
             ensure_free(reserve + segments, only_removes ? segments : reserve + segments, small);
             allocate_ahead(segments);
         }
-        if (tail_.size() + segments + runs + 4 > layout::tail_max) write_checkpoint(false);  // cleaning made it longer
+        if (tail_.size() + segments + runs + 4 > layout::tail_max) checkpoint_now(false);  // cleaning made it longer
         append(serial, operations);
     } catch (...) {
         for (const Operation& operation : operations)
@@ -384,14 +395,13 @@ void ObjectLog::append(std::uint64_t serial, std::span<const Operation> operatio
     std::vector<layout::LargePlace> places(operations.size());
     std::vector<std::span<const std::byte>> pieces;
     pieces.reserve(operations.size() * 3);
-    const auto bytes_of = [](const auto& of) { return std::span(reinterpret_cast<const std::byte*>(&of), sizeof of); };
     for (std::size_t i = 0; i < operations.size(); ++i) {
         const Operation& operation = operations[i];
         heads[i] = {operation.kind, 0, operation.id, operation.born, operation.bytes.size()};
-        pieces.push_back(bytes_of(heads[i]));
+        pieces.push_back(layout::bytes_of(heads[i]));
         if (operation.kind == OperationKind::large) {
             places[i] = {operation.run.segment(), segments_[operation.run.segment()].birth.load()};
-            pieces.push_back(bytes_of(places[i]));
+            pieces.push_back(layout::bytes_of(places[i]));
         } else if (operation.kind == OperationKind::put) {
             pieces.push_back(operation.bytes);
             pieces.push_back(std::span(zeros).first(round_up(operation.bytes.size(), 8) - operation.bytes.size()));
@@ -413,13 +423,13 @@ void ObjectLog::apply(const Operation& operation, std::uint64_t serial) {
     }
     Place place = operation.run;
     if (operation.kind == OperationKind::put) {
-        ensure_room(hot_, record_bytes(operation.bytes.size()), Reason::cleaning);
+        ensure_room(hot_, layout::record_bytes(operation.bytes.size()), Reason::cleaning);
         place = place_record(hot_, {0, static_cast<std::uint32_t>(operation.bytes.size()), operation.id, serial, operation.born}, operation.bytes);
     }
     if (operation.run) tail_.push_back({place.segment(), sizeof(layout::SegmentHead), segments_[place.segment()].end});
     live_ += live_bytes_at(place);
     segments_[place.segment()].live += live_bytes_at(place);
-    if (const Place before = index_.set(operation.id, place)) kill(before, serial);
+    if (const Place before = index_.set(operation.id, place, operation.born)) kill(before, serial);
 }
 
 // Durability.
@@ -437,16 +447,17 @@ void ObjectLog::wait_durable(Serial serial) const {
 
 void ObjectLog::checkpoint() {
     const auto lock = lock_for_writing();
-    write_checkpoint(false);
+    checkpoint_now(false);
 }
 
 void ObjectLog::close() {
+    stop_keeper();
     if (!writes_ || is_over_ || is_poisoned_) {
         if (log_) log_->stop();
         return;
     }
     const auto lock = lock_for_writing();
-    write_checkpoint(true);
+    checkpoint_now(true);
     log_->stop();
     is_over_ = true;
 }

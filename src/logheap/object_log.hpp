@@ -11,16 +11,23 @@
 ///      tombstone is needed in the tail only: cleaning takes no segment of the tail, and moves no tombstone.
 /// (L4) An operation is one record of the ring with one serial, whatever it writes: it is there wholly or not at all. A header names only what the ring has durably.
 /// (L5) Cleaning changes a place only where the index still names the record that was moved; it never changes bytes that somebody may see.
+/// (L6) Flushing, images and cleaning have parts that need no lock; the keeper, a thread of the log's own, does those beside operations. One such work goes on at a time, in `ahead_`;
+///      whoever has the lock and needs what it brings finishes it. No cleaning moves anything while an image is written.
 /// Thread rule: safe; one mutex for all who write. Readers take none: a place from the index, a pin on its segment, and a second look at the index.
+/// Lock order: `writer_`, then `ahead_mutex_`; the keeper takes `writer_` while it holds neither.
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
 #include <string>
+#include <thread>
+#include <variant>
 #include <vector>
 
 #include <taiyen/logheap/log_heap.hpp>
@@ -64,7 +71,15 @@ public:
     void close();
     void unpin(std::uint32_t segment) const noexcept;
     /// Writes of its own are over: as after a failed write, in tests that drop the heap.
-    void abandon() noexcept { is_over_ = true; }
+    void abandon() noexcept {
+        stop_keeper();
+        is_over_ = true;
+    }
+    /// Ends the log's own thread. All else goes on.
+    void stop_keeper() noexcept;
+    enum class Task { flush, image, cleaning };
+    /// Does what the log's own thread would do, and calls `meanwhile` wherever that has let the lock go: tests operate there. Requires: `LogHeapOptions::background` is false.
+    void do_ahead(Task task, const std::function<void()>& meanwhile);
     /// Throws unless the sums of live bytes, states and places agree with each other. Complexity: linear; for tests.
     void check_sums() const;
 
@@ -80,6 +95,7 @@ private:
         std::atomic<std::uint32_t> pins{0};
         Use use = Use::free;
         bool in_tail = false;     ///< recovery reads it
+        bool is_victim = false;   ///< cleaning moves what lives in it
         bool is_emptied = false;  ///< cleaning moved what lived in it: free when the next header is durable
         bool is_allocated = false;
         bool is_damaged = false;  ///< cleaning found a wrong checksum: it stays as it is
@@ -100,6 +116,54 @@ private:
         std::uint64_t from = 0;     ///< where what the image doesn't know begins
     };
     enum class Reason { value, removal, cleaning };
+    /// What the next header says, and what follows from it.
+    struct Flush {
+        struct OpenSegment {
+            layout::TailSegment part;  ///< what the image didn't know
+            std::uint64_t birth;
+        };
+        bool with_image = false;
+        bool is_clean = false;
+        std::uint64_t serial = 0;    ///< newest operation in segments
+        log::GroupLog::Point point;  ///< where recovery begins to read the ring; some of what follows may be in segments too
+        std::uint64_t next_id = 0;
+        std::uint64_t next_birth = 0;
+        std::uint64_t written = 0;                   ///< of `since_checkpoint_`
+        std::size_t sealed = 0;                      ///< of `tail_`
+        std::size_t emptied = 0;                     ///< of `emptied_`
+        std::vector<OpenSegment> open;               ///< when it began
+        std::vector<layout::TailSegment> tail;       ///< of the header
+        std::vector<layout::ImageSegment> segments;  ///< of the image
+    };
+    /// Segments whose survivors are moved.
+    struct Cleaning {
+        enum class Step { chosen, looked_through, has_room, copied };
+        struct Survivor {
+            std::uint64_t version;
+            std::uint64_t id;
+            Place place;
+        };
+        struct Copy {
+            Survivor from;
+            Place to;
+        };
+        Step step = Step::chosen;
+        bool takes_last = false;  ///< free segment
+        bool is_cut = false;      ///< there was no room for all of them
+        std::vector<std::uint32_t> victims;
+        std::vector<Survivor> survivors;
+        std::size_t next = 0;      ///< survivor that wasn't copied
+        std::vector<Copy> copies;  ///< into the room behind the cold segment's end
+        std::size_t applied = 0;   ///< of the copies
+        std::uint32_t to_segment = 0;
+        std::uint64_t to_offset = 0;
+    };
+    /// Work that the keeper does ahead.
+    struct Ahead {
+        std::variant<Flush, Cleaning> work;
+        bool is_written = false;  ///< a flush: all but its end is done
+        std::exception_ptr failure{};
+    };
     struct Operation {
         layout::OperationKind kind;
         std::uint64_t id;
@@ -128,13 +192,8 @@ private:
     void apply(const Operation& operation, std::uint64_t serial);
     void wait_if_sync(Serial serial) const;
     LogHandle give_id();
-    struct Found {
-        bool is_there = false;  ///< the index has the id, and the handle means it, as far as that can be told
-        bool is_sound = false;
-        std::uint64_t born = 0;  ///< of a sound one
-        std::uint64_t version = 0;
-    };
-    Found find(LogHandle handle) const;
+    bool is_there(LogHandle handle) const;
+    std::uint64_t version_of(std::uint64_t id) const;
     [[noreturn]] void throw_damaged(std::uint64_t id, Place place) const;
     std::uint64_t limit() const;
     std::uint64_t checkpoint_bytes() const;
@@ -143,7 +202,7 @@ private:
     std::span<const std::byte> bytes_at(Place place) const;
     std::uint32_t check_of(std::uint32_t segment, std::uint64_t offset, const layout::RecordHead& head, std::span<const std::byte> bytes) const;
     bool is_sound(std::uint32_t segment, std::uint64_t offset, const layout::RecordHead& head, std::span<const std::byte> bytes) const;
-    std::byte* memory_of(std::uint32_t segment) const { return memory_.data() + std::uint64_t{segment - 1} * files_.segment_bytes(); }
+    std::byte* memory_of(std::uint32_t segment) const { return first_segment_ + std::uint64_t{segment - 1} * files_.segment_bytes(); }
     std::uint64_t live_bytes_at(Place place) const {
         return place.is_large() ? segments_[place.segment()].units * files_.segment_bytes() : place.bytes();
     }
@@ -160,20 +219,46 @@ private:
     void begin_segment(std::uint32_t segment, layout::SegmentKind kind, std::uint32_t units, std::uint64_t large_bytes, std::byte* at);
     void write_open(Open& open);
     void seal(Open& open);
+    void write_record(std::uint32_t number, std::uint64_t offset, layout::RecordHead head, std::span<const std::byte> bytes) const;
+    void grow_open(Open& open, std::uint64_t end, std::uint64_t newest);
     Place place_record(Open& open, const layout::RecordHead& head, std::span<const std::byte> bytes);
     void kill(Place place, std::uint64_t serial);
     void free_if_dead(std::uint32_t segment, std::uint64_t serial);
     void make_free(std::uint32_t segment) noexcept;
     void free_unpinned();
-    /// Everything appended lies in segments, a header names them, and the ring is empty.
-    void flush();
-    void publish_header(bool is_clean);
-    void write_checkpoint(bool is_clean);
     Place write_large(std::span<const std::byte> bytes, std::uint64_t id, std::uint64_t version, std::uint64_t born);
 
+    // flush.cpp
+    Flush begin_flush(bool with_image);
+    void write_image(const Flush& flush);
+    void write_flush(const Flush& flush);
+    void write_flush_or_poison(const Flush& flush);
+    void end_flush(const Flush& flush);
+    void flush();
+    void checkpoint_now(bool is_clean);
+    void flush_now(bool with_image, bool is_clean);
+
     // cleaner.cpp
+    std::uint64_t segment_room() const;
     void ensure_free(std::uint64_t wanted, std::uint64_t at_least, std::uint64_t wanted_bytes);
+    std::optional<Cleaning> begin_cleaning();
+    void find_survivors(Cleaning& cleaning) const;
+    bool begin_stretch(Cleaning& cleaning);
+    void copy_stretch(Cleaning& cleaning) const;
+    bool apply_copies(Cleaning& cleaning, std::size_t count);
+    bool end_cleaning(const Cleaning& cleaning);
     bool clean_batch();
+    bool go_on_cleaning(Cleaning& cleaning);
+
+    // keeper.cpp
+    void keep() noexcept;
+    void ask_keeper() noexcept;
+    std::uint64_t free_wanted_ahead() const;
+    std::optional<Task> next_task() const;
+    bool do_task(Task task, std::unique_lock<std::mutex>& lock, const std::function<void()>& meanwhile);
+    bool flush_ahead(bool with_image, std::unique_lock<std::mutex>& lock, const std::function<void()>& meanwhile);
+    bool clean_ahead(std::unique_lock<std::mutex>& lock, const std::function<void()>& meanwhile);
+    void finish_ahead();
 
     // recovery.cpp
     void recover();
@@ -190,6 +275,10 @@ private:
     static constexpr std::uint64_t reserve = 3;
     /// Segments that cleaning and what goes with an operation may seal between two looks at the length of the tail.
     static constexpr std::size_t tail_room = 40;
+    /// Segments that one cleaning takes.
+    static constexpr std::size_t victims_max = 8;
+    /// Tries to get the lock before a writer sleeps: the keeper has it for some microseconds at a time.
+    static constexpr int spins = 200;
     /// So many ids are set aside with each header, so that none is given twice.
     static constexpr std::uint64_t ids_ahead = std::uint64_t{1} << 20U;
     /// More segments than that are not begun between two headers.
@@ -200,6 +289,7 @@ private:
     LogFiles files_;
     std::uint64_t seed_ = 0;  ///< of checks: the heap's
     vm::Reservation memory_;
+    std::byte* first_segment_ = nullptr;   ///< begins at a huge page
     std::unique_ptr<Segment[]> segments_;  ///< by number, from 1 on
     IdIndex index_;
     std::unique_ptr<log::GroupLog> log_;
@@ -223,6 +313,13 @@ private:
     std::atomic<bool> is_poisoned_{false};
     bool is_over_ = false;
     mutable std::atomic<std::uint64_t> views_{0};
+
+    std::mutex ahead_mutex_;
+    std::optional<Ahead> ahead_;  ///< set and reset with both locks; the keeper works at it with `ahead_mutex_` alone
+    std::condition_variable wake_;
+    bool is_asked_ = false;
+    bool is_stopping_ = false;
+    std::thread keeper_;
 };
 
 }  // namespace taiyen::logheap

@@ -50,7 +50,6 @@ void ObjectLog::read_image() {
     layout::ImageHead head{};
     bool has_head = false;
     std::uint64_t segments = 0;
-    std::uint64_t cells = 0;
     files_.read_image([&](std::span<const std::byte> piece) {
         left.insert(left.end(), piece.begin(), piece.end());
         std::size_t used = 0;
@@ -82,19 +81,19 @@ void ObjectLog::read_image() {
             for (std::uint32_t n = 1; n < segment.units; ++n) segments_[segment.number + n].use = Use::part;
         }
         layout::ImageCell cell{};
-        while (segments == head.segments && cells < head.cells && take(cell)) {
-            ++cells;
+        while (has_head && segments == head.segments && take(cell)) {
             const Place place{cell.place};
-            const bool fits = cell.id != 0 && place.segment() != 0 && place.segment() <= files_.segments() && place.offset() >= sizeof(SegmentHead) &&
+            const bool fits = cell.id != 0 && cell.born != 0 && place.segment() != 0 && place.segment() <= files_.segments() &&
+                              place.offset() >= sizeof(SegmentHead) &&
                               (place.is_large() ? place.offset() == sizeof(SegmentHead)
                                                 : (place.bytes() >= sizeof(RecordHead) && place.offset() + place.bytes() <= files_.segment_bytes()));
             if (!fits) refuse("names places that there are not");
             index_.prepare(IdIndex::shard_of(cell.id));
-            index_.set(cell.id, place);
+            index_.set(cell.id, place, cell.born);
         }
         left.erase(left.begin(), left.begin() + static_cast<std::ptrdiff_t>(used));
     });
-    if (segments != head.segments || cells != head.cells) refuse("is incomplete");
+    if (!has_head || segments != head.segments || !left.empty()) refuse("is incomplete");
 }
 
 std::uint64_t ObjectLog::units_of_run(std::uint64_t bytes) const {
@@ -159,10 +158,12 @@ void ObjectLog::read_tail() {
             const auto& record = *reinterpret_cast<const RecordHead*>(memory_of(tail.number) + at);
             const std::uint64_t length = head.kind == SegmentKind::large
                                              ? sizeof record
-                                             : round_up(sizeof record + (record.length & ~(layout::record_removes | layout::record_is_large)), 8);
+                                             : layout::record_bytes(record.length & ~(layout::record_removes | layout::record_is_large));
             if (tail.end - at < sizeof record || length > tail.end - at) refuse(at, "has a record that is damaged");
             const Place place = head.kind == SegmentKind::large ? Place::run_at(tail.number, at) : Place::at(tail.number, at, length);
-            if (record.id == 0 || !is_sound(tail.number, at, record, bytes_at(place))) refuse(at, "has a record that is damaged");
+            if (record.id == 0 || (record.born == 0 && (record.length & layout::record_removes) == 0) ||
+                !is_sound(tail.number, at, record, bytes_at(place)))
+                refuse(at, "has a record that is damaged");
             segment.newest = std::max(segment.newest, record.version);
             ++restoration_.from_segments;
             std::uint64_t& known = newest[record.id];
@@ -172,7 +173,7 @@ void ObjectLog::read_tail() {
                     index_.erase(record.id);
                 } else {
                     index_.prepare(IdIndex::shard_of(record.id));
-                    index_.set(record.id, place);
+                    index_.set(record.id, place, record.born);
                 }
             }
             at += length;
@@ -201,7 +202,7 @@ void ObjectLog::read_ring() {
                     if (bytes.size() - at < sizeof found.head) refuse(group.file_offset);
                     std::memcpy(&found.head, bytes.data() + at, sizeof found.head);
                     at += sizeof found.head;
-                    if (found.head.id == 0) refuse(group.file_offset);
+                    if (found.head.id == 0 || (found.head.born == 0 && found.head.kind != OperationKind::remove)) refuse(group.file_offset);
                     if (found.head.kind == OperationKind::large) {
                         if (bytes.size() - at < sizeof found.large) refuse(group.file_offset);
                         std::memcpy(&found.large, bytes.data() + at, sizeof found.large);
@@ -269,14 +270,15 @@ void ObjectLog::read_ring() {
         }
         index_.prepare(IdIndex::shard_of(found.head.id));
         if (found.head.kind == OperationKind::put) {
-            ensure_room(hot_, round_up(sizeof(RecordHead) + found.bytes.size(), 8), Reason::cleaning);
+            ensure_room(hot_, layout::record_bytes(found.bytes.size()), Reason::cleaning);
             index_.set(
                 found.head.id,
-                place_record(hot_, {0, static_cast<std::uint32_t>(found.bytes.size()), found.head.id, found.serial, found.head.born}, found.bytes));
+                place_record(hot_, {0, static_cast<std::uint32_t>(found.bytes.size()), found.head.id, found.serial, found.head.born}, found.bytes),
+                found.head.born);
         } else if (found.large.segment != 0) {
             const auto number = static_cast<std::uint32_t>(found.large.segment);
             tail_.push_back({number, sizeof(SegmentHead), segments_[number].end});
-            index_.set(found.head.id, Place::run_at(number, sizeof(SegmentHead)));
+            index_.set(found.head.id, Place::run_at(number, sizeof(SegmentHead)), found.head.born);
         } else {
             index_.erase(found.head.id);  // a later operation says what it is
         }
@@ -313,7 +315,7 @@ void ObjectLog::count_live() {
     live_ = 0;
     for (std::uint64_t n = 1; n <= files_.segments(); ++n) segments_[n].live = 0;
     for (std::size_t shard = 0; shard < IdIndex::shard_count; ++shard) {
-        index_.for_each_in(shard, [&](std::uint64_t id, Place place) {
+        index_.for_each_in(shard, [&](std::uint64_t id, Place place, std::uint64_t) {
             Segment& segment = segments_[place.segment()];
             if ((segment.use != Use::sealed && segment.use != Use::open) || place.is_large() != (segment.kind == SegmentKind::large) ||
                 (!place.is_large() && place.offset() + place.bytes() > segment.end)) {
@@ -340,11 +342,12 @@ void ObjectLog::start_log() {
     options.flusher = options_.durability == Durability::async;
     log_ = std::make_unique<log::GroupLog>(std::make_unique<log::Ring>(files_.ring(), files_.identity(), start, start.position), Serial{serial_},
                                            options);
+    log_->on_pressure = [this] { ask_keeper(); };  // whoever appends has the lock
     if (restoration_.was_clean && tail_.empty()) {
-        durable_step("writing the heap's file", [&] { publish_header(false); });
+        flush();
     } else {
         try {
-            write_checkpoint(false);
+            checkpoint_now(false);
         } catch (const Error& error) {
             if (is_poisoned_ || static_cast<errc>(error.code().value()) != errc::no_space || tail_.size() + tail_room > layout::tail_max) throw;
             flush();  // a full disk has no room for an image: the old one goes on counting, with a longer tail
@@ -353,6 +356,7 @@ void ObjectLog::start_log() {
     for (std::uint32_t n = 1; n <= files_.segments(); ++n) free_if_dead(n, 0);
     // Each recovery takes segments for what it finds in the ring: the next one shall have some, however short this life is.
     ensure_free(reserve + 1, 0, 0);
+    if (options_.background) keeper_ = std::thread([this] { keep(); });
 }
 
 void ObjectLog::check_sums() const {
@@ -361,7 +365,7 @@ void ObjectLog::check_sums() const {
     std::vector<std::uint64_t> live(files_.segments() + 1);
     std::uint64_t all = 0;
     for (std::size_t shard = 0; shard < IdIndex::shard_count; ++shard) {
-        index_.for_each_in(shard, [&](std::uint64_t, Place place) {
+        index_.for_each_in(shard, [&](std::uint64_t, Place place, std::uint64_t) {
             live[place.segment()] += live_bytes_at(place);
             all += live_bytes_at(place);
         });
@@ -372,7 +376,7 @@ void ObjectLog::check_sums() const {
         if (segment.use == Use::free) ++free;
         if (segment.use == Use::free || segment.use == Use::part ? live[n] != 0 : live[n] != segment.live)
             refuse("segment " + std::to_string(n) + " has " + std::to_string(live[n]) + " live bytes, not " + std::to_string(segment.live));
-        if (segment.use == Use::sealed && segment.live == 0 && !segment.in_tail && !segment.is_emptied && writes_)
+        if (segment.use == Use::sealed && segment.live == 0 && !segment.in_tail && !segment.is_emptied && !segment.is_victim && writes_)
             refuse("segment " + std::to_string(n) + " is dead and isn't free");
     }
     if (all != live_) refuse("live bytes");

@@ -1,4 +1,4 @@
-// Segments: taken, filled, written, sealed, freed; headers, and images of the index.
+// Segments: taken, filled, written, sealed, freed; runs of them.
 
 #include <algorithm>
 #include <cstring>
@@ -12,18 +12,10 @@
 
 namespace taiyen::logheap {
 
+using layout::bytes_of;
 using layout::RecordHead;
 using layout::SegmentHead;
 using layout::SegmentKind;
-
-namespace {
-
-template <class T>
-std::span<const std::byte> bytes_of(const T& of) {
-    return {reinterpret_cast<const std::byte*>(&of), sizeof of};
-}
-
-}  // namespace
 
 /// The lowest run of free segments, so that the file takes no more than it needs; 0: there is none. Complexity: linear in the segments behind the lowest free one.
 std::uint32_t ObjectLog::find_free(std::uint64_t units) {
@@ -76,6 +68,7 @@ void ObjectLog::begin_segment(std::uint32_t number, SegmentKind kind, std::uint3
     segment.in_tail = true;
     segment.is_emptied = segment.is_damaged = false;
     free_ -= units;
+    ask_keeper();
     SegmentHead head{layout::segment_magic, {}, number, kind, birth, large_bytes, 0, 0};
     std::copy_n(files_.header().heap, 16, head.heap);
     head.checksum = checksum(bytes_of(head).first(offsetof(SegmentHead, checksum)), 0);
@@ -87,6 +80,7 @@ void ObjectLog::take(Open& open) {
     if (number == 0) throw HeapFull(files_.segment_bytes(), 0, HeapFull::Cause::capacity, path().string());
     allocate(number, 1);
     vm::map_anonymous(memory_of(number), files_.segment_bytes());
+    vm::prefer_huge_pages(memory_of(number), files_.segment_bytes());
     begin_segment(number, open.kind, 1, 0, memory_of(number));
     segments_[number].use = Use::open;
     open = {open.kind, number, sizeof(SegmentHead), 0, sizeof(SegmentHead)};
@@ -102,21 +96,32 @@ void ObjectLog::ensure_room(Open& open, std::uint64_t bytes, Reason reason) {
     take(open);
 }
 
+/// Into memory that nobody looks at yet.
+void ObjectLog::write_record(std::uint32_t number, std::uint64_t offset, RecordHead head, std::span<const std::byte> bytes) const {
+    TAIYEN_CHECK(offset + sizeof head + bytes.size() <= files_.segment_bytes());
+    std::byte* const at = memory_of(number) + offset;
+    if (!bytes.empty()) std::memcpy(at + sizeof head, bytes.data(), bytes.size());
+    head.check = check_of(number, offset, head, {at + sizeof head, bytes.size()});
+    std::memcpy(at, &head, sizeof head);
+}
+
+/// Records were written up to there.
+void ObjectLog::grow_open(Open& open, std::uint64_t end, std::uint64_t newest) {
+    const std::uint64_t grown = end - open.end;
+    open.end = end;
+    Segment& segment = segments_[open.number];
+    segment.end = static_cast<std::uint32_t>(end);
+    segment.newest = std::max(segment.newest, newest);
+    (open.kind == SegmentKind::cold ? counts_.moved_bytes : counts_.put_bytes) += grown;
+    since_checkpoint_ += grown;
+}
+
 Place ObjectLog::place_record(Open& open, const RecordHead& head, std::span<const std::byte> bytes) {
     const std::uint64_t offset = open.end;
-    const std::uint64_t length = round_up(sizeof head + bytes.size(), 8);
-    TAIYEN_CHECK(open.number != 0 && offset + length <= files_.segment_bytes());
-    std::byte* const at = memory_of(open.number) + offset;
-    if (!bytes.empty()) std::memcpy(at + sizeof head, bytes.data(), bytes.size());
-    RecordHead written = head;
-    written.check = check_of(open.number, offset, written, {at + sizeof head, bytes.size()});
-    std::memcpy(at, &written, sizeof written);
-    open.end += length;
-    Segment& segment = segments_[open.number];
-    segment.end = static_cast<std::uint32_t>(open.end);
-    segment.newest = std::max(segment.newest, head.version);
-    (open.kind == SegmentKind::cold ? counts_.moved_bytes : counts_.put_bytes) += length;
-    since_checkpoint_ += length;
+    const std::uint64_t length = layout::record_bytes(bytes.size());
+    TAIYEN_CHECK(open.number != 0);
+    write_record(open.number, offset, head, bytes);
+    grow_open(open, offset + length, head.version);
     return Place::at(open.number, offset, length);
 }
 
@@ -158,7 +163,7 @@ void ObjectLog::free_if_dead(std::uint32_t number, std::uint64_t serial) {
     Segment& segment = segments_[number];
     if (segment.use != Use::sealed || segment.live != 0) return;
     segment.reusable_from = std::max(segment.reusable_from, serial);
-    if (segment.is_emptied || (segment.in_tail && !planted(Bug::log_heap_tail_is_freed))) return;
+    if (segment.is_victim || segment.is_emptied || (segment.in_tail && !planted(Bug::log_heap_tail_is_freed))) return;
     make_free(number);
 }
 
@@ -191,81 +196,6 @@ void ObjectLog::free_unpinned() {
         if (segments_[n].use == Use::pinned) make_free(n);
 }
 
-/// Requires: everything appended is durable, the open segments are written, all is synced.
-void ObjectLog::publish_header(bool is_clean) {
-    layout::Header& header = files_.header();
-    const log::GroupLog::Point point = log_->durable_point();
-    files_.set_ring_start(point.next);
-    header.serial = point.serial.value;
-    header.next_id = next_id_ + (is_clean || planted(Bug::log_heap_ids_given_twice) ? 0 : ids_ahead);
-    header.next_birth = next_birth_;
-    header.flags = is_clean ? layout::header_is_clean : 0;
-    header.tail_segments = 0;
-    TAIYEN_CHECK(tail_.size() + 2 <= layout::tail_max);
-    for (const Open* const open : {&hot_, &cold_}) {
-        if (open->number == 0 || open->end == open->from || (open->kind == SegmentKind::cold && planted(Bug::log_heap_cold_segment_unnamed)))
-            continue;
-        header.tail[header.tail_segments++] = {open->number, static_cast<std::uint32_t>(open->from), static_cast<std::uint32_t>(open->end)};
-    }
-    for (const layout::TailSegment& sealed : tail_) header.tail[header.tail_segments++] = sealed;
-    files_.write_header();
-    files_.write_header();  // both slots: whichever is damaged later, the other one speaks of the ring as it is
-    log_->release(point.next.position);
-    for (const std::uint32_t number : emptied_) {
-        segments_[number].is_emptied = false;
-        free_if_dead(number, segments_[number].reusable_from);
-    }
-    emptied_.clear();
-}
-
-void ObjectLog::flush() {
-    durable_step("writing the heap's file", [&] {
-        log_->wait_durable({serial_});
-        write_open(hot_);
-        write_open(cold_);
-        if (!planted(Bug::log_heap_values_unsynced)) files_.values().sync();
-        publish_header(false);
-    });
-    ++counts_.flushes;
-}
-
-void ObjectLog::write_checkpoint(bool is_clean) {
-    durable_step("writing the ring", [&] { log_->wait_durable({serial_}); });
-    if (is_clean)
-        for (Open* const open : {&hot_, &cold_})
-            if (open->number != 0) seal(*open);
-    files_.write_image([&](const auto& put) {
-        layout::ImageHead head{{}, serial_, 0, index_.size(), 0};
-        std::copy_n(files_.header().heap, 16, head.heap);
-        for (std::uint64_t n = 1; n <= files_.segments(); ++n)
-            if (segments_[n].use == Use::sealed || segments_[n].use == Use::open) ++head.segments;
-        put(bytes_of(head));
-        for (std::uint64_t n = 1; n <= files_.segments(); ++n) {
-            const Segment& segment = segments_[n];
-            if (segment.use != Use::sealed && segment.use != Use::open) continue;
-            put(bytes_of(
-                layout::ImageSegment{static_cast<std::uint32_t>(n), segment.units, segment.birth.load(), segment.newest, segment.end, segment.kind}));
-        }
-        for (std::size_t shard = 0; shard < IdIndex::shard_count; ++shard)
-            index_.for_each_in(shard, [&](std::uint64_t id, Place place) { put(bytes_of(layout::ImageCell{id, place.word})); });
-    });
-    durable_step("writing the heap's file", [&] {
-        write_open(hot_);
-        write_open(cold_);
-        if (!planted(Bug::log_heap_image_unsynced)) files_.values().sync();
-        std::vector<layout::TailSegment> tail;
-        tail.swap(tail_);
-        for (Open* const open : {&hot_, &cold_}) open->from = open->end;
-        publish_header(is_clean);
-        for (const layout::TailSegment& sealed : tail) {
-            segments_[sealed.number].in_tail = false;
-            free_if_dead(sealed.number, segments_[sealed.number].reusable_from);
-        }
-    });
-    since_checkpoint_ = 0;
-    ++counts_.checkpoints;
-}
-
 std::uint32_t ObjectLog::take_run(std::uint64_t units) {
     const std::uint32_t number = find_free(units);
     if (number != 0) allocate(number, units);
@@ -275,10 +205,11 @@ std::uint32_t ObjectLog::take_run(std::uint64_t units) {
 /// The bytes are durable on return, and no record says so yet.
 Place ObjectLog::write_large(std::span<const std::byte> bytes, std::uint64_t id, std::uint64_t version, std::uint64_t born) {
     const std::uint64_t units = units_of_run(bytes.size());
+    finish_ahead();
     ensure_free(reserve + units, reserve + units, bytes.size());
     std::uint32_t number = take_run(units);
     for (int i = 0; number == 0 && i < 8 && clean_batch(); ++i) {  // there is room, but not in one piece: what lies between is moved
-        write_checkpoint(false);
+        checkpoint_now(false);
         number = take_run(units);
     }
     if (number == 0 || free_ < reserve + units) throw HeapFull(bytes.size(), 0, HeapFull::Cause::capacity, path().string());

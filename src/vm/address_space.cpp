@@ -338,8 +338,6 @@ void prefer_huge_pages(void* address, ByteCount length) noexcept {
 
 namespace {
 
-constexpr ByteCount large_step = ByteCount{2} << 20U;
-
 /// Address space at a multiple of 2 MiB.
 std::byte* reserve_large(ByteCount length) noexcept {
     if (length > SIZE_MAX - large_step) return nullptr;

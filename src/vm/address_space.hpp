@@ -105,6 +105,7 @@ void will_read(void* address, ByteCount length) noexcept;
 void populate(void* address, ByteCount length) noexcept;
 /// Anonymous memory of that range may come in huge pages, where the system has them. A hint: never fails; the range begins at a page.
 void prefer_huge_pages(void* address, ByteCount length) noexcept;
+inline constexpr ByteCount large_step = 2_MiB;  ///< a huge page
 /// Fresh private anonymous memory at a multiple of 2 MiB, so that it moves by few entries of page tables. Null: none is to be had. `length`: a multiple of 2 MiB.
 std::byte* map_large(ByteCount length) noexcept;
 /// Makes such memory longer, where it is or elsewhere, by its page tables; what is added is zero. Null: none is to be had, and nothing changed.

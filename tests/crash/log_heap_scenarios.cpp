@@ -28,21 +28,30 @@ LogHeapOptions log_heap_options() {
     options.capacity = 20 * 64_KiB;
     options.log_capacity = 256_KiB;
     options.utilisation = 0.75;
+    options.background = false;  // its works are done in parts, between operations
     return options;
 }
 
 /// By serial; entry 0 is the empty heap.
 using LogStates = std::vector<Values>;
 
-/// Operates on an open log; each operation that happens is one serial more.
-void operate_recorded(ObjectLog& log, io::RecordingStorage* recorder, LogStates& states, std::mt19937_64& random, const Mix& mix, int steps) {
+/// Operates on an open log; each operation that happens is one serial more. `waits`: each is durable when it returns.
+void operate_recorded(ObjectLog& log, io::RecordingStorage* recorder, LogStates& states, std::mt19937_64& random, const Mix& mix, int steps,
+                      bool waits = true) {
     for (int step = 0; step < steps; ++step) {
+        if (mix.ahead != 0 && random() % mix.ahead == 0) {
+            Mix between = mix;
+            between.ahead = 0;
+            logheap::test::work_ahead(log, random,
+                                      [&] { operate_recorded(log, recorder, states, random, between, static_cast<int>(random() % 4), waits); });
+            continue;
+        }
         Values values = states.back();
         if (recorder != nullptr) recorder->issue(states.size());
         if (!logheap::test::operate(log, values, random, mix)) continue;
         states.push_back(std::move(values));
         if (log.stats().appended.value != states.size() - 1) throw std::runtime_error("an operation was not one serial");
-        if (recorder != nullptr) recorder->acknowledge(states.size() - 1);
+        if (recorder != nullptr) recorder->acknowledge(waits ? states.size() - 1 : log.last_durable().value);
     }
 }
 
@@ -119,6 +128,7 @@ struct LogHeapPiece {
     int steps;
     bool closes;                     ///< and opens again and goes on
     ByteCount checkpoint_bytes = 0;  ///< as the option
+    bool waits = true;               ///< each operation is durable when it returns
 };
 
 Recording record_log_heap(const LogHeapPiece& piece, std::uint64_t seed, Bug bug) {
@@ -129,10 +139,15 @@ Recording record_log_heap(const LogHeapPiece& piece, std::uint64_t seed, Bug bug
     LogStates states{Values{}};
     LogHeapOptions options = log_heap_options();
     options.checkpoint_bytes = piece.checkpoint_bytes;
+    if (!piece.waits) {
+        options.durability = Durability::async;
+        options.loss_window = std::chrono::hours(1);  // nothing is written by the clock
+    }
     const bool creates = piece.steps_before < 0;
     if (!creates) {
         const auto log = ObjectLog::open(disk, log_heap_path, options, ObjectLog::Opening::create);
-        operate_recorded(*log, nullptr, states, random, piece.mix, piece.steps_before);
+        operate_recorded(*log, nullptr, states, random, piece.mix, piece.steps_before, piece.waits);
+        log->wait_durable({states.size() - 1});
         if (piece.closes_before) log->close();
         log->abandon();
         disk.disconnect();
@@ -142,13 +157,13 @@ Recording record_log_heap(const LogHeapPiece& piece, std::uint64_t seed, Bug bug
     planted_bug = bug;
     io::RecordingStorage recorder(disk);
     auto log = ObjectLog::open(recorder, log_heap_path, options, creates ? ObjectLog::Opening::create : ObjectLog::Opening::open);
-    operate_recorded(*log, &recorder, states, random, piece.mix, piece.steps);
+    operate_recorded(*log, &recorder, states, random, piece.mix, piece.steps, piece.waits);
     if (piece.closes) {
         log->close();
         log.reset();
         disk.disconnect();
         log = ObjectLog::open(recorder, log_heap_path, options, ObjectLog::Opening::open);
-        operate_recorded(*log, &recorder, states, random, piece.mix, piece.steps);
+        operate_recorded(*log, &recorder, states, random, piece.mix, piece.steps, piece.waits);
     }
     recording.trace = recorder.take_trace();
     recording.subject = std::make_unique<LogHeapSubject>(std::move(states), piece.mix);
@@ -187,6 +202,26 @@ std::vector<CrashScenario> log_heap_crash_scenarios() {
          80,
          false,
          1_MiB},
+        {"log-heap-ahead",
+         {.put = 2, .put_as = 4, .update = 8, .remove = 4, .batch = 1, .clean = 0, .checkpoint = 0, .ahead = 3, .bytes_max = 9000},
+         150,
+         true,
+         40,
+         false},
+        {"log-heap-ahead-large",
+         {.put = 2, .put_as = 4, .update = 8, .remove = 4, .batch = 1, .clean = 1, .checkpoint = 0, .ahead = 3, .bytes_max = 4000, .large_one_in = 8},
+         80,
+         true,
+         25,
+         false},
+        {"log-heap-ahead-unwaited",
+         {.put = 2, .put_as = 4, .update = 8, .remove = 4, .batch = 1, .clean = 1, .checkpoint = 0, .ahead = 4, .bytes_max = 200},
+         100,
+         true,
+         60,
+         false,
+         0,
+         false},
         {"log-heap-checkpoints", {.clean = 2, .checkpoint = 8, .bytes_max = 5000}, 100, true, 40, false},
         {"log-heap-large-values", {.bytes_max = 2000, .large_one_in = 4}, 60, true, 25, false},
         {"log-heap-batches", {.put = 1, .put_as = 1, .update = 1, .remove = 1, .batch = 10, .bytes_max = 6000}, 60, true, 30, false},

@@ -47,14 +47,16 @@ BOOST_AUTO_TEST_CASE(it_does_what_a_map_does) {
             } else {
                 const Place place = Place::at(1 + static_cast<std::uint32_t>(random() % 1000), 64, 32);
                 index.prepare(IdIndex::shard_of(id));
-                BOOST_REQUIRE(index.set(id, place).word == before);
+                BOOST_REQUIRE(index.set(id, place, place.word + id).word == before);
                 model[id] = place.word;
             }
+            const auto now = model.find(id);
+            BOOST_REQUIRE(index.born(id) == (now == model.end() ? 0 : now->second + id));
             BOOST_REQUIRE(index.size() == model.size());
         }
         std::map<std::uint64_t, std::uint64_t> found;
         for (std::size_t shard = 0; shard < IdIndex::shard_count; ++shard)
-            index.for_each_in(shard, [&](std::uint64_t id, Place place) { found.emplace(id, place.word); });
+            index.for_each_in(shard, [&](std::uint64_t id, Place place, std::uint64_t) { found.emplace(id, place.word); });
         BOOST_TEST((found == model));
         for (std::uint64_t id = 1; id <= std::min<std::uint64_t>(range, 1000); ++id) {
             const auto known = model.find(id);
@@ -68,7 +70,7 @@ BOOST_AUTO_TEST_CASE(its_memory_is_bounded) {
     // Ids that come and go take no more room than those that are there.
     for (std::uint64_t id = 1; id <= 1'000'000; ++id) {
         index.prepare(IdIndex::shard_of(id));
-        index.set(id, Place::at(1, 64, 32));
+        index.set(id, Place::at(1, 64, 32), 1);
         if (id > 1000) index.erase(id - 1000);
     }
     BOOST_TEST(index.size() == 1000U);
@@ -76,7 +78,7 @@ BOOST_AUTO_TEST_CASE(its_memory_is_bounded) {
     IdIndex full;
     for (std::uint64_t id = 1; id <= 1'000'000; ++id) {
         full.prepare(IdIndex::shard_of(id));
-        full.set(id, Place::at(1, 64, 32));
+        full.set(id, Place::at(1, 64, 32), 1);
     }
     BOOST_TEST(full.bytes() < 48U * 1'000'000U);
 }
@@ -86,7 +88,7 @@ BOOST_AUTO_TEST_CASE(readers_find_what_is_there_throughout, *boost::unit_test::l
     constexpr std::uint64_t kept = 500;
     for (std::uint64_t id = 1; id <= kept; ++id) {
         index.prepare(IdIndex::shard_of(id));
-        index.set(id, Place::at(static_cast<std::uint32_t>(id), 64, 32));
+        index.set(id, Place::at(static_cast<std::uint32_t>(id), 64, 32), 1);
     }
     std::atomic<bool> done{false};
     std::atomic<std::uint64_t> wrong{0};
@@ -103,7 +105,7 @@ BOOST_AUTO_TEST_CASE(readers_find_what_is_there_throughout, *boost::unit_test::l
     }
     for (std::uint64_t id = kept + 1; id <= 60'000; ++id) {
         index.prepare(IdIndex::shard_of(id));
-        index.set(id, Place::at(1, 64, 32));
+        index.set(id, Place::at(1, 64, 32), 1);
         if (id % 3 != 0) index.erase(id);
     }
     done = true;

@@ -19,6 +19,7 @@ using logheap::ObjectLog;
 
 LogHeapOptions small_log() {
     LogHeapOptions options;
+    options.background = false;
     options.segment_bytes = 64_KiB;
     options.capacity = 24 * 64_KiB;
     options.log_capacity = 256_KiB;

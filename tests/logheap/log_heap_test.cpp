@@ -626,6 +626,7 @@ BOOST_AUTO_TEST_CASE(random_lives_hold_what_their_model_holds) {
         io::SimulatedStorage disk;
         disk.add_directory("/disk");
         LogHeapOptions options = small(16 + random() % 32);
+        options.background = false;
         options.utilisation = 0.5 + static_cast<double>(random() % 40) / 100;
         options.checkpoint_bytes = random() % 2 == 0 ? 0 : 64_KiB + random() % 1_MiB;
         logheap::test::Mix mix;
@@ -635,6 +636,11 @@ BOOST_AUTO_TEST_CASE(random_lives_hold_what_their_model_holds) {
         auto log = ObjectLog::open(disk, "/disk/x.tyl", options, ObjectLog::Opening::create);
         for (int step = 0; step < 800; ++step) {
             logheap::test::operate(*log, values, random, mix);
+            if (random() % 20 == 0) {
+                logheap::test::work_ahead(*log, random, [&] {
+                    for (std::uint64_t i = random() % 6; i != 0; --i) logheap::test::operate(*log, values, random, mix);
+                });
+            }
             if (random() % 100 != 0) continue;
             log->check_sums();
             logheap::test::require_equal(logheap::test::values_of(*log), values, "life " + std::to_string(life) + ", step " + std::to_string(step));

@@ -1,8 +1,10 @@
 #pragma once
 /// What a log heap must hold: ids and bytes, state by state; and random operations that change both.
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <random>
 #include <stdexcept>
@@ -62,6 +64,7 @@ struct Mix {
     unsigned batch = 2;
     unsigned clean = 1;
     unsigned checkpoint = 1;
+    unsigned ahead = 0;  ///< what the log's own thread would do, in parts, with operations between them; needs a log without that thread
     std::size_t bytes_max = 3000;
     unsigned large_one_in = 0;  ///< of puts and updates; 0: none
     std::size_t large_bytes = 150'000;
@@ -132,6 +135,14 @@ inline bool operate(ObjectLog& log, Values& values, std::mt19937_64& random, con
         return false;
     }
     return true;
+}
+
+/// Begins one of the works that go on beside operations, at random, and calls `between` wherever it leaves the log to them.
+inline void work_ahead(ObjectLog& log, std::mt19937_64& random, const std::function<void()>& between) {
+    try {
+        log.do_ahead(std::array{ObjectLog::Task::flush, ObjectLog::Task::image, ObjectLog::Task::cleaning}[random() % 3], between);
+    } catch (const HeapFull&) {
+    }
 }
 
 }  // namespace taiyen::logheap::test

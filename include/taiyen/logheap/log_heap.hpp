@@ -64,6 +64,7 @@ struct LogHeapOptions {
         0;  ///< of each opening: so much is written between two images of the index; 0: an eighth of the capacity, 1 GiB at most
     Durability durability = Durability::sync;       ///< of each opening: whether put() and the like return when they are durable, or at once
     std::chrono::microseconds loss_window{10'000};  ///< Durability::async: what a crash takes was put within one such window
+    bool background = true;                         ///< of each opening: a thread of the heap's own flushes, cleans and writes images ahead
     bool checks_reads = true;                       ///< of each opening: get() compares the value with its checksum
     std::filesystem::path log_file{};               ///< empty: `x.tyl.log` beside `x.tyl`
 };
@@ -85,6 +86,7 @@ struct LogHeapStats {
     std::uint64_t cleaned_segments = 0;
     std::uint64_t flushes = 0;      ///< times that room of the ring was given back
     std::uint64_t checkpoints = 0;  ///< images of the index that were written
+    std::uint64_t ahead = 0;        ///< flushes, images and cleanings of the heap's own thread
 };
 
 /// How a LogHeap was opened.
