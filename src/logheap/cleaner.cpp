@@ -59,7 +59,7 @@ std::optional<ObjectLog::Cleaning> ObjectLog::begin_cleaning() {
     }
     if (cleaning.victims.empty()) return std::nullopt;
     emptied_.reserve(emptied_.size() + cleaning.victims.size());
-    for (const std::uint32_t number : cleaning.victims) segments_[number].is_victim = true;
+    for (const std::uint32_t number : cleaning.victims) segments_[number].is_victim = !planted(Bug::log_heap_victim_freed_at_once);
     return cleaning;
 }
 
