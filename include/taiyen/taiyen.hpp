@@ -42,6 +42,7 @@
 #include <taiyen/inspect/view_text.hpp>
 #include <taiyen/inspect/walk.hpp>
 #include <taiyen/logheap/log_heap.hpp>
+#include <taiyen/logheap/log_map.hpp>
 #include <taiyen/migrate/migration.hpp>
 #include <taiyen/object/check_outs.hpp>
 #include <taiyen/object/checkout_transaction.hpp>

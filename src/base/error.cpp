@@ -91,6 +91,8 @@ HeapFull::HeapFull(std::size_t wanted_bytes, std::size_t largest_free_bytes, Cau
                                                  "larger one (`taiyen convert --capacity`)"
                       : cause == Cause::disk   ? "the disk is full; free some space"
                       : cause == Cause::dirty_limit ? "the limit of unsaved pages is reached; save first or raise dirty_limit"
+                      : cause == Cause::values ? "values take as much of the heap as its option `utilisation` allows, or there is no room to move "
+                                                 "them; remove some, or use a larger heap"
                       : cause == Cause::neighbor
                           ? "the addresses behind the heap are taken by somebody else; close that heap, or move this one (`taiyen rebase`)"
                           : "the system refuses more memory; raise its limits";

@@ -173,6 +173,7 @@ enum class Bug {
     log_heap_batch_read_in_part,     ///< log heap, recovery: of a batch the first operation alone is found
     log_heap_moved_over_newer,       ///< log heap, cleaning: a copy replaces also what was put while it was made
     log_heap_ahead_unwaited,         ///< log heap: a header names records that the ring doesn't have durably yet
+    log_heap_image_unwaited,         ///< log heap: an image shows operations that the ring doesn't have durably yet
     log_heap_image_ends_late,        ///< log heap: what is put while an image is written counts as part of it
     log_heap_ids_given_twice,        ///< log heap: headers set no ids aside
     log_heap_same_epoch,             ///< log heap, recovery: the ring begins anew in its old life

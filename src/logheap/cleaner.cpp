@@ -145,14 +145,13 @@ bool ObjectLog::apply_copies(Cleaning& cleaning, std::size_t count) {
 /// The victims are free with the next header. False: nothing was won. Requires: the lock.
 bool ObjectLog::end_cleaning(const Cleaning& cleaning) {
     std::uint64_t won = 0;
+    std::uint32_t damaged = 0;
     for (const std::uint32_t number : cleaning.victims) {
         Segment& segment = segments_[number];
         segment.is_victim = false;
         if (segment.live != 0 && !cleaning.is_cut) {  // a head or a value is damaged: it isn't touched, so that nothing more is lost
             segment.is_damaged = true;
-            report({errc::corrupt, nullptr,
-                    path().string() + ": cleaning found a damaged value in segment " + std::to_string(number) +
-                        "; verify() tells which; the segment stays as it is"});
+            damaged = number;
             continue;
         }
         if (planted(Bug::log_heap_victim_freed_at_once)) {
@@ -164,6 +163,10 @@ bool ObjectLog::end_cleaning(const Cleaning& cleaning) {
         if (segment.live == 0) ++won;
     }
     counts_.cleaned_segments += won;
+    if (damaged != 0)
+        report({errc::corrupt, nullptr,
+                path().string() + ": cleaning found a damaged value in segment " + std::to_string(damaged) +
+                    "; verify() tells which; the segment stays as it is"});
     return won != 0;
 }
 
@@ -214,7 +217,7 @@ void ObjectLog::ensure_free(std::uint64_t wanted, std::uint64_t at_least, std::u
         if (free_ <= before) ++idle;
         if (idle == 2 && !has_checkpoint) look_at_tail();
     }
-    if (free_ < at_least) throw HeapFull(wanted_bytes, 0, HeapFull::Cause::capacity, path().string());
+    if (free_ < at_least) throw HeapFull(wanted_bytes, 0, HeapFull::Cause::values, path().string());
 }
 
 std::size_t ObjectLog::clean(std::size_t bytes) {

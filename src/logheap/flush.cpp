@@ -52,7 +52,7 @@ ObjectLog::Flush ObjectLog::begin_flush(bool with_image) {
 }
 
 /// The image shows each value where it was at the beginning, or somewhere later: then the tail or the ring has the operation that brought it there. Cleaning waits meanwhile.
-void ObjectLog::write_image(const Flush& flush) {
+void ObjectLog::write_image(const Flush& flush, const std::function<void()>& meanwhile) {
     files_.write_image([&](const auto& put) {
         layout::ImageHead head{{}, flush.serial, flush.segments.size()};
         std::copy_n(files_.header().heap, 16, head.heap);
@@ -66,18 +66,25 @@ void ObjectLog::write_image(const Flush& flush) {
                 index_.for_each_in(shard, [&](std::uint64_t id, Place place, std::uint64_t born) { cells.push_back({id, place.word, born}); });
             }
             put({reinterpret_cast<const std::byte*>(cells.data()), cells.size() * sizeof(layout::ImageCell)});
+            if (shard == IdIndex::shard_count / 2) meanwhile();
         }
     });
 }
 
-/// Needs no lock. The new header is durable on return.
-void ObjectLog::write_flush(const Flush& flush) {
+/// Needs no lock. The new header is durable on return. `meanwhile`: is called in the middle of the image.
+void ObjectLog::write_flush(Flush& flush, const std::function<void()>& meanwhile) {
     layout::Header& header = files_.new_draft();
-    if (flush.with_image) write_image(flush);
-    if (!planted(Bug::log_heap_ahead_unwaited)) log_->wait_durable({flush.serial});
+    Serial newest{flush.serial};
+    if (flush.with_image) {
+        write_image(flush, meanwhile);
+        // What was put meanwhile may be in the image.
+        if (!planted(Bug::log_heap_image_unwaited)) newest = log_->appended();
+    }
+    flush.has_image = true;
+    if (!planted(Bug::log_heap_ahead_unwaited)) log_->wait_durable(newest);
     if (!planted(flush.with_image ? Bug::log_heap_image_unsynced : Bug::log_heap_values_unsynced)) files_.values().sync();
     files_.set_ring_start(flush.point.next);
-    header.serial = flush.point.serial.value;
+    header.serial = flush.serial;
     header.next_id = flush.next_id + (flush.is_clean || planted(Bug::log_heap_ids_given_twice) ? 0 : ids_ahead);
     header.next_birth = flush.next_birth;
     header.flags = flush.is_clean ? layout::header_is_clean : 0;
@@ -133,21 +140,22 @@ void ObjectLog::flush_now(bool with_image, bool is_clean) {
             if (open->number != 0) seal(*open);
     Flush flush = begin_flush(with_image);
     flush.is_clean = is_clean;
-    write_flush_or_poison(flush);
+    try {
+        write_flush(flush, [] {});
+    } catch (const std::exception& error) {
+        poison_unless_harmless(flush, error);
+        throw;
+    }
     end_flush(flush);
 }
 
-/// A disk that has no room for an image is no failure: the old one goes on counting.
-void ObjectLog::write_flush_or_poison(const Flush& flush) {
-    try {
-        write_flush(flush);
-    } catch (const Error& error) {
-        if (!flush.with_image || static_cast<errc>(error.code().value()) != errc::no_space) poison("writing the heap's file", error);
-        throw;
-    } catch (const std::exception& error) {
-        poison("writing the heap's file", error);
-        throw;
-    }
+/// An image that had no room, on the disk or in memory, is no failure: the old one goes on counting.
+void ObjectLog::poison_unless_harmless(const Flush& flush, const std::exception& error) {
+    const auto* const known = dynamic_cast<const Error*>(&error);
+    const bool had_no_room =
+        known != nullptr ? static_cast<errc>(known->code().value()) == errc::no_space : dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
+    if (flush.with_image && !flush.has_image && had_no_room) return;
+    poison("writing the heap's file", error);
 }
 
 }  // namespace taiyen::logheap

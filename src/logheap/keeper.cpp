@@ -14,16 +14,6 @@ namespace {
 /// So many copies are applied before the lock is let go.
 constexpr std::size_t copies_at_once = 16;
 
-bool is_no_space(const std::exception_ptr& failure) {
-    try {
-        std::rethrow_exception(failure);
-    } catch (const Error& error) {
-        return static_cast<errc>(error.code().value()) == errc::no_space;
-    } catch (...) {
-        return false;
-    }
-}
-
 }  // namespace
 
 /// Requires: the lock.
@@ -48,22 +38,26 @@ void ObjectLog::keep() noexcept {
         is_asked_ = false;
         try {
             while (!is_stopping_ && !is_poisoned_) {
+                free_unpinned();
                 const std::optional<Task> task = next_task();
-                if (!task || !do_task(*task, lock, [] {})) break;
+                if (!task || !do_task(*task, lock, [] {}, [] {})) break;
             }
         } catch (const std::exception& error) {
             if (!lock) lock.lock();
             // Of a failed write everybody hears who writes next; of memory or room that is short, whoever needs it.
-            report({errc::io_error, nullptr, path().string() + ": work ahead of need failed: " + error.what()});
+            try {
+                report({errc::io_error, nullptr, path().string() + ": work ahead of need failed: " + error.what()});
+            } catch (const std::exception&) {  // no memory to say so
+            }
         }
         wake_.wait(lock, [&] { return is_stopping_ || is_asked_; });
     }
 }
 
-void ObjectLog::do_ahead(Task task, const std::function<void()>& meanwhile) {
+void ObjectLog::do_ahead(Task task, const std::function<void()>& meanwhile, const std::function<void()>& in_image) {
     TAIYEN_CHECK(!keeper_.joinable());
     auto lock = lock_for_writing();
-    do_task(task, lock, meanwhile);
+    do_task(task, lock, meanwhile, in_image);
 }
 
 /// A sixteenth of what is neither live nor free, and not much.
@@ -81,13 +75,16 @@ std::optional<ObjectLog::Task> ObjectLog::next_task() const {
 }
 
 /// False: nothing came of it; what is asked for next may.
-bool ObjectLog::do_task(Task task, std::unique_lock<std::mutex>& lock, const std::function<void()>& meanwhile) {
-    const bool is_done = task == Task::cleaning ? clean_ahead(lock, meanwhile) : flush_ahead(task == Task::image, lock, meanwhile);
+bool ObjectLog::do_task(Task task, std::unique_lock<std::mutex>& lock, const std::function<void()>& meanwhile,
+                        const std::function<void()>& in_image) {
+    const bool is_done = task == Task::cleaning ? clean_ahead(lock, meanwhile) : flush_ahead(task == Task::image, lock, meanwhile, in_image);
     if (is_done) ++counts_.ahead;
     return is_done;
 }
 
-bool ObjectLog::flush_ahead(bool with_image, std::unique_lock<std::mutex>& lock, const std::function<void()>& meanwhile) {
+bool ObjectLog::flush_ahead(bool with_image, std::unique_lock<std::mutex>& lock, const std::function<void()>& meanwhile,
+                            const std::function<void()>& in_image) {
+    const std::uint64_t before = counts_.flushes;
     {
         const std::lock_guard ahead(ahead_mutex_);
         ahead_ = Ahead{begin_flush(with_image)};
@@ -98,7 +95,7 @@ bool ObjectLog::flush_ahead(bool with_image, std::unique_lock<std::mutex>& lock,
         const std::lock_guard ahead(ahead_mutex_);
         if (ahead_ && !ahead_->is_written) {
             try {
-                write_flush(std::get<Flush>(ahead_->work));
+                write_flush(std::get<Flush>(ahead_->work), in_image);
             } catch (...) {
                 ahead_->failure = std::current_exception();
             }
@@ -108,7 +105,7 @@ bool ObjectLog::flush_ahead(bool with_image, std::unique_lock<std::mutex>& lock,
     meanwhile();
     lock.lock();
     finish_ahead();
-    return !is_poisoned_;
+    return counts_.flushes != before;
 }
 
 bool ObjectLog::clean_ahead(std::unique_lock<std::mutex>& lock, const std::function<void()>& meanwhile) {
@@ -157,17 +154,15 @@ void ObjectLog::finish_ahead() {
         go_on_cleaning(*cleaning);
         return;
     }
-    const Flush& flush = std::get<Flush>(ahead->work);
+    Flush& flush = std::get<Flush>(ahead->work);
     try {
-        if (!ahead->is_written) write_flush(flush);
+        if (!ahead->is_written) write_flush(flush, [] {});
         if (ahead->failure) std::rethrow_exception(ahead->failure);
     } catch (const std::exception& error) {
-        if (flush.with_image && is_no_space(std::current_exception())) {
-            since_checkpoint_ = 0;  // a full disk: opening reads more meanwhile
-            return;
-        }
-        poison("writing the heap's file", error);
-        throw;
+        poison_unless_harmless(flush, error);
+        if (is_poisoned_) throw;
+        since_checkpoint_ = 0;  // opening reads more meanwhile
+        return;
     }
     end_flush(flush);
 }

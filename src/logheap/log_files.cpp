@@ -234,6 +234,8 @@ void LogFiles::write_image(const std::function<void(const std::function<void(std
     ByteCount filled = 0;
     const auto write = [&] {
         if (filled == 0) return;
+        if (written + filled > image_offset(1) - image_offset(0))
+            throw Error(errc::no_space, path(), begin, "the image of the index is larger than its place: ids changed while it was written");
         chain = checksum(piece.first(filled), chain);
         values_->allocate(begin + written, filled);
         values_->write(piece.first(filled), begin + written);

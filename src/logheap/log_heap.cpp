@@ -8,6 +8,15 @@ namespace taiyen {
 
 using logheap::ObjectLog;
 
+namespace {
+
+Serial version_of_view(Serial expected) {
+    if (expected.value == 0) throw Error(errc::invalid_argument, "no value has the version 0; take the version of a view");
+    return expected;
+}
+
+}  // namespace
+
 void LogView::release() noexcept { log_->unpin(segment_); }
 
 void LogView::throw_size(std::size_t wanted) const {
@@ -67,16 +76,17 @@ ObjectLog& LogHeap::open_log() const {
 
 LogHandle LogHeap::put(std::span<const std::byte> bytes) { return open_log().put(bytes); }
 LogHandle LogHeap::put_as(LogId id, std::span<const std::byte> bytes) { return open_log().put_as(id, bytes); }
+std::optional<LogHandle> LogHeap::insert(LogId id, std::span<const std::byte> bytes) { return open_log().insert(id, bytes); }
 bool LogHeap::update(LogHandle handle, std::span<const std::byte> bytes) { return open_log().update(handle, {}, bytes); }
 bool LogHeap::replace(LogHandle handle, Serial expected, std::span<const std::byte> bytes) {
-    if (expected.value == 0) throw Error(errc::invalid_argument, path(), "replace: no value has the version 0; take the version of a view");
-    return open_log().update(handle, expected, bytes);
+    return open_log().update(handle, version_of_view(expected), bytes);
 }
 bool LogHeap::remove(LogHandle handle) { return open_log().remove(handle); }
+bool LogHeap::remove(LogHandle handle, Serial expected) { return open_log().remove(handle, version_of_view(expected)); }
 Serial LogHeap::commit(const LogBatch& batch) { return open_log().commit(batch); }
 LogView LogHeap::get(LogHandle handle) const { return open_log().get(handle); }
 std::uint64_t LogHeap::size() const { return open_log().size(); }
-void LogHeap::for_each(const std::function<void(const LogView&)>& f) const { open_log().for_each(f); }
+void LogHeap::for_each(const std::function<void(const LogView&)>& f, LogId first) const { open_log().for_each(f, first); }
 Serial LogHeap::last_durable() const { return open_log().last_durable(); }
 void LogHeap::wait_durable(Serial serial) const { open_log().wait_durable(serial); }
 void LogHeap::checkpoint() { open_log().checkpoint(); }

@@ -4,7 +4,7 @@
 ///     0        header slot 0            ┐ 32 KiB each, written alternately
 ///     32 KiB   header slot 1            ┘
 ///     2 MiB    segment 1 | segment 2 | …
-///     behind   image of the index 0 | image of the index 1     half of the segments' bytes each, at most; holes
+///     behind   image of the index 0 | image of the index 1     three quarters of the segments' bytes each, at most; holes
 ///
 ///     segment = | SegmentHead 64 | records |
 ///     record  = | RecordHead 32 | bytes | zeros up to a multiple of 8 |

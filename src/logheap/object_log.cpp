@@ -126,51 +126,54 @@ void ObjectLog::unpin(std::uint32_t segment) const noexcept {
     views_.fetch_sub(1, std::memory_order_release);
 }
 
-void ObjectLog::for_each(const std::function<void(const LogView&)>& f) const {
+/// Calls `f(id)`, in no guard, for each that is there; by then it may be gone.
+template <class F>
+void ObjectLog::for_each_id(std::uint64_t first, F&& f) const {
     std::vector<std::uint64_t> ids;
     for (std::size_t shard = 0; shard < IdIndex::shard_count; ++shard) {
         ids.clear();
         {
             const EpochGuard guard;
-            index_.for_each_in(shard, [&](std::uint64_t id, Place, std::uint64_t) { ids.push_back(id); });
+            index_.for_each_in(shard, [&](std::uint64_t id, Place, std::uint64_t) {
+                if (id >= first) ids.push_back(id);
+            });
         }
-        for (const std::uint64_t id : ids)
-            if (const LogView view = get(LogId{id})) f(view);
+        for (const std::uint64_t id : ids) f(id);
     }
+}
+
+void ObjectLog::for_each(const std::function<void(const LogView&)>& f, LogId first) const {
+    for_each_id(static_cast<std::uint64_t>(first), [&](std::uint64_t id) {
+        if (const LogView view = get(LogId{id})) f(view);
+    });
 }
 
 LogVerification ObjectLog::verify() const {
     LogVerification found;
-    std::vector<std::uint64_t> ids;
-    for (std::size_t shard = 0; shard < IdIndex::shard_count; ++shard) {
-        ids.clear();
-        {
-            const EpochGuard guard;
-            index_.for_each_in(shard, [&](std::uint64_t id, Place, std::uint64_t) { ids.push_back(id); });
+    for_each_id(0, [&](std::uint64_t id) {
+        try {
+            const LogView view = get(LogId{id});
+            if (!view) return;
+            const RecordHead& head = *reinterpret_cast<const RecordHead*>(view.bytes().data() - sizeof(RecordHead));
+            const auto offset = static_cast<std::uint64_t>(reinterpret_cast<const std::byte*>(&head) - memory_of(view.segment_));
+            if (!is_sound(view.segment_, offset, head, view.bytes()))
+                throw Error(errc::corrupt, path(), files_.offset_of(view.segment_) + offset, "the value is damaged");
+            ++found.values;
+            found.bytes += view.bytes().size();
+        } catch (const Error& error) {
+            if (static_cast<errc>(error.code().value()) != errc::corrupt) throw;
+            found.damaged.push_back({LogId{id}, error.offset()});
         }
-        for (const std::uint64_t id : ids) {
-            try {
-                const LogView view = get(LogId{id});
-                if (!view) continue;
-                const RecordHead& head = *reinterpret_cast<const RecordHead*>(view.bytes().data() - sizeof(RecordHead));
-                const auto offset = static_cast<std::uint64_t>(reinterpret_cast<const std::byte*>(&head) - memory_of(view.segment_));
-                if (!is_sound(view.segment_, offset, head, view.bytes()))
-                    throw Error(errc::corrupt, path(), files_.offset_of(view.segment_) + offset, "the value is damaged");
-                ++found.values;
-                found.bytes += view.bytes().size();
-            } catch (const Error& error) {
-                if (static_cast<errc>(error.code().value()) != errc::corrupt) throw;
-                found.damaged.push_back({LogId{id}, error.offset()});
-            }
-        }
-    }
+    });
     return found;
 }
 
-/// Whether the handle means what has its id.
-bool ObjectLog::is_there(LogHandle handle) const {
-    const std::uint64_t born = index_.born(static_cast<std::uint64_t>(handle.id));
-    return born != 0 && (handle.born.value == 0 || handle.born.value == born);
+/// Whether the handle means what has its id, and that is of that version; 0: of any.
+bool ObjectLog::is_there(LogHandle handle, Serial expected) const {
+    const auto id = static_cast<std::uint64_t>(handle.id);
+    const std::uint64_t born = index_.born(id);
+    if (born == 0 || (handle.born.value != 0 && handle.born.value != born)) return false;
+    return expected.value == 0 || expected.value == version_of(id);
 }
 
 /// Of what is there. Throws: Error{corrupt}.
@@ -200,15 +203,19 @@ std::unique_lock<std::mutex> ObjectLog::lock_for_writing() {
     return lock;
 }
 
-void ObjectLog::poison(const char* what, const std::exception& error) {
-    failure_ = std::string(what) + ": " + error.what();
+void ObjectLog::poison(const char* what, const std::exception& error) noexcept {
     is_poisoned_ = true;
+    try {
+        failure_ = std::string(what) + ": " + error.what();
+    } catch (const std::bad_alloc&) {  // poisoned for a reason that nobody hears
+    }
 }
 
 std::uint64_t ObjectLog::limit() const {
     const std::uint64_t room = files_.segment_bytes() - sizeof(layout::SegmentHead);
     const auto share = static_cast<std::uint64_t>(options_.utilisation * static_cast<double>(files_.segments() * room));
-    return std::min(share, (files_.segments() - reserve - 2) * room);
+    // Besides the reserve and both open segments, cleaning needs some that are not full.
+    return std::min(share, (files_.segments() - reserve - 2 - files_.segments() / 32) * room);
 }
 
 std::uint64_t ObjectLog::checkpoint_bytes() const {
@@ -218,7 +225,7 @@ std::uint64_t ObjectLog::checkpoint_bytes() const {
 
 void ObjectLog::refuse_beyond_limit(std::uint64_t more, std::uint64_t less, std::uint64_t wanted) const {
     if (live_ - less + more <= limit()) return;
-    throw HeapFull(wanted, limit() > live_ ? limit() - live_ : 0, HeapFull::Cause::capacity, path().string());
+    throw HeapFull(wanted, limit() > live_ ? limit() - live_ : 0, HeapFull::Cause::values, path().string());
 }
 
 LogHandle ObjectLog::give_id() {
@@ -243,14 +250,18 @@ LogHandle ObjectLog::put(std::span<const std::byte> bytes) {
     return handle;
 }
 
-LogHandle ObjectLog::put_as(LogId id, std::span<const std::byte> bytes) {
+void ObjectLog::refuse_none(LogId id) const {
     if (id == LogId::none) throw Error(errc::invalid_argument, path(), "LogId::none is no id; choose another one");
+}
+
+LogHandle ObjectLog::put_as(LogId id, std::span<const std::byte> bytes) {
+    refuse_none(id);
     Serial serial;
     LogHandle handle = id;
     {
         const auto lock = lock_for_writing();
         Operation operation{OperationKind::put, static_cast<std::uint64_t>(id), bytes};
-        operation.born = index_.born(static_cast<std::uint64_t>(id));
+        operation.born = index_.born(operation.id);
         serial = write({&operation, 1});
         handle.born = {operation.born};
     }
@@ -258,13 +269,25 @@ LogHandle ObjectLog::put_as(LogId id, std::span<const std::byte> bytes) {
     return handle;
 }
 
+std::optional<LogHandle> ObjectLog::insert(LogId id, std::span<const std::byte> bytes) {
+    refuse_none(id);
+    Serial serial;
+    {
+        const auto lock = lock_for_writing();
+        Operation operation{OperationKind::put, static_cast<std::uint64_t>(id), bytes};
+        if (index_.born(operation.id) != 0) return std::nullopt;
+        serial = write({&operation, 1});
+    }
+    wait_if_sync(serial);
+    return LogHandle(id, serial);
+}
+
 bool ObjectLog::update(LogHandle handle, Serial expected, std::span<const std::byte> bytes) {
     Serial serial;
     {
         const auto lock = lock_for_writing();
         const auto id = static_cast<std::uint64_t>(handle.id);
-        if (!is_there(handle)) return false;
-        if (expected.value != 0 && expected.value != version_of(id)) return false;
+        if (!is_there(handle, expected)) return false;
         Operation operation{OperationKind::put, id, bytes, index_.born(id)};
         serial = write({&operation, 1});
     }
@@ -272,11 +295,11 @@ bool ObjectLog::update(LogHandle handle, Serial expected, std::span<const std::b
     return true;
 }
 
-bool ObjectLog::remove(LogHandle handle) {
+bool ObjectLog::remove(LogHandle handle, Serial expected) {
     Serial serial;
     {
         const auto lock = lock_for_writing();
-        if (!is_there(handle)) return false;
+        if (!is_there(handle, expected)) return false;
         Operation operation{OperationKind::remove, static_cast<std::uint64_t>(handle.id), {}};
         serial = write({&operation, 1});
     }
@@ -350,7 +373,7 @@ Serial ObjectLog::write(std::span<Operation> operations) {
         if (ids[shard] != 0) index_.prepare(shard, ids[shard]);
     const bool must = tail_.size() + segments + runs + tail_room > layout::tail_max;
     // A thread of ours writes images in time, unless it can't keep up.
-    if (must || since_checkpoint_ >= checkpoint_bytes() * (keeper_.joinable() ? 2 : 1)) {
+    if (must || since_checkpoint_ / (keeper_.joinable() ? 2 : 1) >= checkpoint_bytes()) {
         try {
             checkpoint_now(false);
         } catch (const Error& error) {
@@ -372,6 +395,7 @@ Serial ObjectLog::write(std::span<Operation> operations) {
         if (small <= room) {
             ensure_room(hot_, small, only_removes || (runs == 0 && more <= less) ? Reason::removal : Reason::value);
         } else {
+            finish_ahead();  // which takes segments itself
             ensure_free(reserve + segments, only_removes ? segments : reserve + segments, small);
             allocate_ahead(segments);
         }

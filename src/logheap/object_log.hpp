@@ -51,12 +51,13 @@ public:
     // As LogHeap's.
     LogHandle put(std::span<const std::byte> bytes);
     LogHandle put_as(LogId id, std::span<const std::byte> bytes);
+    std::optional<LogHandle> insert(LogId id, std::span<const std::byte> bytes);
     /// `expected`: 0: whatever it is.
     bool update(LogHandle handle, Serial expected, std::span<const std::byte> bytes);
-    bool remove(LogHandle handle);
+    bool remove(LogHandle handle, Serial expected = {});
     Serial commit(const LogBatch& batch);
     LogView get(LogHandle handle) const;
-    void for_each(const std::function<void(const LogView&)>& f) const;
+    void for_each(const std::function<void(const LogView&)>& f, LogId first = LogId::none) const;
     std::uint64_t size() const noexcept { return index_.size(); }
     Serial last_durable() const;
     void wait_durable(Serial serial) const;
@@ -79,7 +80,8 @@ public:
     void stop_keeper() noexcept;
     enum class Task { flush, image, cleaning };
     /// Does what the log's own thread would do, and calls `meanwhile` wherever that has let the lock go: tests operate there. Requires: `LogHeapOptions::background` is false.
-    void do_ahead(Task task, const std::function<void()>& meanwhile);
+    /// `in_image` is called in the middle of an image; nothing there may need more than free room.
+    void do_ahead(Task task, const std::function<void()>& meanwhile, const std::function<void()>& in_image);
     /// Throws unless the sums of live bytes, states and places agree with each other. Complexity: linear; for tests.
     void check_sums() const;
 
@@ -123,9 +125,10 @@ private:
             std::uint64_t birth;
         };
         bool with_image = false;
+        bool has_image = false;  ///< it is written, as far as there is one
         bool is_clean = false;
         std::uint64_t serial = 0;    ///< newest operation in segments
-        log::GroupLog::Point point;  ///< where recovery begins to read the ring; some of what follows may be in segments too
+        log::GroupLog::Point point;  ///< where recovery begins to read the ring; what it finds there up to `serial` is in segments
         std::uint64_t next_id = 0;
         std::uint64_t next_birth = 0;
         std::uint64_t written = 0;                   ///< of `since_checkpoint_`
@@ -186,13 +189,16 @@ private:
             throw;
         }
     }
-    void poison(const char* what, const std::exception& error);
+    void poison(const char* what, const std::exception& error) noexcept;
     Serial write(std::span<Operation> operations);
     void append(std::uint64_t serial, std::span<const Operation> operations);
     void apply(const Operation& operation, std::uint64_t serial);
     void wait_if_sync(Serial serial) const;
     LogHandle give_id();
-    bool is_there(LogHandle handle) const;
+    template <class F>
+    void for_each_id(std::uint64_t first, F&& f) const;
+    bool is_there(LogHandle handle, Serial expected) const;
+    void refuse_none(LogId id) const;
     std::uint64_t version_of(std::uint64_t id) const;
     [[noreturn]] void throw_damaged(std::uint64_t id, Place place) const;
     std::uint64_t limit() const;
@@ -230,9 +236,9 @@ private:
 
     // flush.cpp
     Flush begin_flush(bool with_image);
-    void write_image(const Flush& flush);
-    void write_flush(const Flush& flush);
-    void write_flush_or_poison(const Flush& flush);
+    void write_image(const Flush& flush, const std::function<void()>& meanwhile);
+    void write_flush(Flush& flush, const std::function<void()>& meanwhile);
+    void poison_unless_harmless(const Flush& flush, const std::exception& error);
     void end_flush(const Flush& flush);
     void flush();
     void checkpoint_now(bool is_clean);
@@ -255,8 +261,9 @@ private:
     void ask_keeper() noexcept;
     std::uint64_t free_wanted_ahead() const;
     std::optional<Task> next_task() const;
-    bool do_task(Task task, std::unique_lock<std::mutex>& lock, const std::function<void()>& meanwhile);
-    bool flush_ahead(bool with_image, std::unique_lock<std::mutex>& lock, const std::function<void()>& meanwhile);
+    bool do_task(Task task, std::unique_lock<std::mutex>& lock, const std::function<void()>& meanwhile, const std::function<void()>& in_image);
+    bool flush_ahead(bool with_image, std::unique_lock<std::mutex>& lock, const std::function<void()>& meanwhile,
+                     const std::function<void()>& in_image);
     bool clean_ahead(std::unique_lock<std::mutex>& lock, const std::function<void()>& meanwhile);
     void finish_ahead();
 

@@ -237,19 +237,19 @@ void ObjectLog::read_ring() {
     // Runs first: they lie in segments that what follows must not take.
     for (FoundOperation& found : all) {
         if (found.head.kind != OperationKind::large) continue;
+        if (last[found.head.id] != &found) {  // a later operation took the value away, and its room may be another one's
+            found.large.segment = 0;
+            continue;
+        }
         SegmentHead head{};
         const auto number = static_cast<std::uint32_t>(std::min(found.large.segment, files_.segments() + 1));
         if (number != 0 && number <= files_.segments()) std::memcpy(&head, memory_of(number), sizeof head);
         const bool is_there = is_head(head, number) && head.kind == SegmentKind::large && head.birth == found.large.birth &&
                               head.large_bytes == found.head.length && head.large_bytes <= files_.segments() * files_.segment_bytes() &&
                               number + units_of_run(head.large_bytes) <= files_.segments() + 1;
-        if (!is_there) {  // a later operation took the value away, and its room was given to another one
-            if (last[found.head.id] == &found)
-                throw Error(errc::corrupt, path(), files_.offset_of(number),
-                            "the value " + std::to_string(found.head.id) + ", a run of segments, is damaged; restore the file from a copy");
-            found.large.segment = 0;
-            continue;
-        }
+        if (!is_there)
+            throw Error(errc::corrupt, path(), files_.offset_of(number),
+                        "the value " + std::to_string(found.head.id) + ", a run of segments, is damaged; restore the file from a copy");
         claim(number, static_cast<std::uint32_t>(units_of_run(head.large_bytes)), head);
         segments_[number].in_tail = true;
         segments_[number].end = sizeof(SegmentHead) + sizeof(RecordHead);

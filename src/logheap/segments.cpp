@@ -54,7 +54,7 @@ void ObjectLog::allocate_ahead(std::uint64_t count) {
         allocate(static_cast<std::uint32_t>(n), 1);
         --count;
     }
-    if (count != 0) throw HeapFull(count * files_.segment_bytes(), 0, HeapFull::Cause::capacity, path().string());
+    if (count != 0) throw HeapFull(count * files_.segment_bytes(), 0, HeapFull::Cause::values, path().string());
 }
 
 void ObjectLog::begin_segment(std::uint32_t number, SegmentKind kind, std::uint32_t units, std::uint64_t large_bytes, std::byte* at) {
@@ -77,7 +77,7 @@ void ObjectLog::begin_segment(std::uint32_t number, SegmentKind kind, std::uint3
 
 void ObjectLog::take(Open& open) {
     const std::uint32_t number = find_free(1);
-    if (number == 0) throw HeapFull(files_.segment_bytes(), 0, HeapFull::Cause::capacity, path().string());
+    if (number == 0) throw HeapFull(files_.segment_bytes(), 0, HeapFull::Cause::values, path().string());
     allocate(number, 1);
     vm::map_anonymous(memory_of(number), files_.segment_bytes());
     vm::prefer_huge_pages(memory_of(number), files_.segment_bytes());
@@ -212,7 +212,7 @@ Place ObjectLog::write_large(std::span<const std::byte> bytes, std::uint64_t id,
         checkpoint_now(false);
         number = take_run(units);
     }
-    if (number == 0 || free_ < reserve + units) throw HeapFull(bytes.size(), 0, HeapFull::Cause::capacity, path().string());
+    if (number == 0 || free_ < reserve + units) throw HeapFull(bytes.size(), 0, HeapFull::Cause::values, path().string());
     files_.values().map_private(memory_of(number), units * files_.segment_bytes(), files_.offset_of(number), io::Protection::read);
     const AlignedBuffer first(page_bytes);
     std::memset(first.data(), 0, first.size());

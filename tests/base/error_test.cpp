@@ -36,7 +36,7 @@ BOOST_AUTO_TEST_CASE(heap_full_names_the_heap_and_of_a_long_name_the_end) {
     BOOST_TEST(full.wanted() == 100U);
     BOOST_TEST(full.largest_free() == 50U);
     for (const HeapFull::Cause cause : {HeapFull::Cause::capacity, HeapFull::Cause::disk, HeapFull::Cause::address_space,
-                                        HeapFull::Cause::dirty_limit, HeapFull::Cause::neighbor}) {
+                                        HeapFull::Cause::dirty_limit, HeapFull::Cause::neighbor, HeapFull::Cause::values}) {
         const std::string unnamed = text(HeapFull(SIZE_MAX, SIZE_MAX, cause));
         for (std::size_t length = 195; length < 210; ++length) {
             std::string name;

@@ -42,8 +42,15 @@ void operate_recorded(ObjectLog& log, io::RecordingStorage* recorder, LogStates&
         if (mix.ahead != 0 && random() % mix.ahead == 0) {
             Mix between = mix;
             between.ahead = 0;
-            logheap::test::work_ahead(log, random,
-                                      [&] { operate_recorded(log, recorder, states, random, between, static_cast<int>(random() % 4), waits); });
+            const auto some = [&](const Mix& of) { operate_recorded(log, recorder, states, random, of, 1 + static_cast<int>(random() % 3), waits); };
+            const Mix simple{.put_as = 4, .remove = 2, .batch = 0, .clean = 0, .checkpoint = 0, .bytes_max = mix.bytes_max};
+            logheap::test::work_ahead(
+                log, random, [&] { some(between); },
+                [&] {
+                    if (waits) return;
+                    if (random() % 2 == 0) log.wait_durable(log.stats().appended);
+                    some(simple);  // small values, in a heap that has room
+                });
             continue;
         }
         Values values = states.back();
@@ -129,6 +136,7 @@ struct LogHeapPiece {
     bool closes;                     ///< and opens again and goes on
     ByteCount checkpoint_bytes = 0;  ///< as the option
     bool waits = true;               ///< each operation is durable when it returns
+    std::uint64_t states_per_cut = 600;
 };
 
 Recording record_log_heap(const LogHeapPiece& piece, std::uint64_t seed, Bug bug) {
@@ -199,9 +207,11 @@ std::vector<CrashScenario> log_heap_crash_scenarios() {
          {.put = 12, .put_as = 2, .update = 12, .remove = 4, .batch = 1, .clean = 0, .checkpoint = 0, .bytes_max = 7000},
          1200,
          true,
-         80,
+         40,
          false,
-         1_MiB},
+         1_MiB,
+         true,
+         120},
         {"log-heap-ahead",
          {.put = 2, .put_as = 4, .update = 8, .remove = 4, .batch = 1, .clean = 0, .checkpoint = 0, .ahead = 3, .bytes_max = 9000},
          150,
@@ -215,12 +225,12 @@ std::vector<CrashScenario> log_heap_crash_scenarios() {
          25,
          false},
         {"log-heap-ahead-unwaited",
-         {.put = 2, .put_as = 4, .update = 8, .remove = 4, .batch = 1, .clean = 1, .checkpoint = 0, .ahead = 4, .bytes_max = 200},
+         {.put = 2, .put_as = 4, .update = 8, .remove = 4, .batch = 1, .clean = 1, .checkpoint = 0, .ahead = 3, .bytes_max = 200},
          100,
          true,
-         60,
+         150,
          false,
-         0,
+         16_MiB,
          false},
         {"log-heap-checkpoints", {.clean = 2, .checkpoint = 8, .bytes_max = 5000}, 100, true, 40, false},
         {"log-heap-large-values", {.bytes_max = 2000, .large_one_in = 4}, 60, true, 25, false},
@@ -231,7 +241,7 @@ std::vector<CrashScenario> log_heap_crash_scenarios() {
     for (const LogHeapPiece& piece : pieces) {
         all.push_back({.name = piece.name,
                        .about = "log heaps",
-                       .states_per_cut = 120,
+                       .states_per_cut = piece.states_per_cut,
                        .nested_one_in = 150,
                        .nested_states_per_cut = 8,
                        .record = [&piece](std::uint64_t seed, Bug bug) { return record_log_heap(piece, seed, bug); }});

@@ -188,6 +188,7 @@ const std::vector<PlantedBug>& planted_bugs() {
          {"log-heap-checkpoints"},
          "an image of the index goes beside the one in force, and is synced before a header names it"},
         {Bug::log_heap_ahead_unwaited, "log_heap_ahead_unwaited", {"log-heap-ahead-unwaited"}, "a header names only what the ring has durably"},
+        {Bug::log_heap_image_unwaited, "log_heap_image_unwaited", {"log-heap-ahead-unwaited"}, "an image shows only what the ring has durably"},
         {Bug::log_heap_image_ends_late, "log_heap_image_ends_late", {"log-heap-ahead"}, "what is put beside an image is in the tail"},
         {Bug::log_heap_moved_over_newer, "log_heap_moved_over_newer", {"log-heap-ahead"}, "cleaning moves what the index still names"},
         {Bug::log_heap_tail_is_freed, "log_heap_tail_is_freed", {"log-heap-churn"}, "what recovery reads isn't written over"},

@@ -325,7 +325,7 @@ BOOST_AUTO_TEST_CASE(a_full_heap_goes_on_when_values_are_removed) {
         try {
             for (;;) handles.push_back(heap.put(bytes_of(random() % 3000, handles.size())));
         } catch (const HeapFull& full) {
-            BOOST_TEST((full.cause() == HeapFull::Cause::capacity));
+            BOOST_TEST((full.cause() == HeapFull::Cause::values));
         }
     };
     fill(1);
@@ -617,6 +617,32 @@ BOOST_AUTO_TEST_CASE(a_full_disk_refuses_and_loses_nothing) {
     values[9] = bytes_of(100);
     log = reopened(disk, std::move(log));
     logheap::test::require_equal(logheap::test::values_of(*log), values, "afterwards");
+    log->close();
+}
+
+BOOST_AUTO_TEST_CASE(what_a_flush_ahead_names_takes_no_room_again) {
+    io::SimulatedStorage disk;
+    disk.add_directory("/disk");
+    LogHeapOptions options = small(16);
+    options.log_capacity = 4_MiB;
+    options.durability = Durability::async;
+    options.loss_window = std::chrono::hours(1);
+    options.background = false;
+    auto log = ObjectLog::open(disk, "/disk/x.tyl", options, ObjectLog::Opening::create);
+    logheap::test::Values values;
+    for (std::uint64_t id = 1; id <= 12; ++id) {  // a segment each
+        const Bytes bytes = bytes_of(40'000, id);
+        log->put_as(LogId{id}, bytes);
+        values[id] = bytes;
+        if (id == 6) log->wait_durable({6});
+    }
+    BOOST_TEST(log->last_durable().value == 6U);
+    log->do_ahead(ObjectLog::Task::flush, [] {}, [] {});
+    log->abandon();
+    log = reopened(disk, std::move(log), options);
+    logheap::test::require_equal(logheap::test::values_of(*log), values, "after a flush ahead");
+    BOOST_TEST(log->restoration().from_ring == 0U);
+    log->check_sums();
     log->close();
 }
 

@@ -114,6 +114,49 @@ BOOST_AUTO_TEST_CASE(threads_that_wait_share_writes, *boost::unit_test::label("t
     BOOST_TEST((heap.last_durable() == Serial{400}));
 }
 
+/// Writers that never stop find that most of the flushes and cleaning was done ahead; the heap holds what it shall.
+BOOST_AUTO_TEST_CASE(the_heaps_own_thread_works_ahead, *boost::unit_test::label("threads")) {
+    const ScratchDirectory directory;
+    LogHeapOptions options = small();
+    options.capacity = 64 * 64_KiB;
+    options.checkpoint_bytes = 1_MiB;
+    LogHeap heap(create_only, directory.path() / "values.tyl", options);
+    constexpr std::uint64_t ids = 3000;
+    std::vector<std::uint64_t> versions(ids + 1);
+    for (std::uint64_t id = 1; id <= ids; ++id) heap.put_as(LogId{id}, bytes_of(value(id, 0, 60)));
+    std::vector<std::thread> writers;
+    for (std::uint64_t w = 0; w < 2; ++w) {
+        writers.emplace_back([&, w] {
+            std::mt19937_64 random(w);
+            for (std::uint64_t i = 1; i <= 20'000; ++i) {
+                const std::uint64_t id = 1 + 2 * (random() % (ids / 2)) + w;
+                heap.update(LogId{id}, bytes_of(value(id, i, 40 + random() % 40)));
+                versions[id] = i;
+                if (i % 500 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            }
+        });
+    }
+    for (std::thread& writer : writers) writer.join();
+    const LogHeapStats stats = heap.stats();
+    BOOST_TEST(stats.ahead > 0U);
+    BOOST_TEST(stats.cleaned_segments > 0U);
+    BOOST_TEST(stats.checkpoints > 0U);
+    const auto check = [&](const LogHeap& of) {
+        for (std::uint64_t id = 1; id <= ids; ++id) {
+            const LogView view = of.get(LogId{id});
+            BOOST_REQUIRE(static_cast<bool>(view));
+            BOOST_REQUIRE(*reinterpret_cast<const std::uint64_t*>(view.bytes().data()) == (id << 32U | versions[id]));
+        }
+    };
+    check(heap);
+    heap.close();
+    check(LogHeap(open_only, directory.path() / "values.tyl", options));
+    options.background = false;
+    LogHeap quiet(open_only, directory.path() / "values.tyl", options);
+    for (int i = 0; i < 2000; ++i) quiet.update(LogId{1}, bytes_of(value(1, 1, 60)));
+    BOOST_TEST(quiet.stats().ahead == 0U);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace

@@ -137,12 +137,11 @@ inline bool operate(ObjectLog& log, Values& values, std::mt19937_64& random, con
     return true;
 }
 
-/// Begins one of the works that go on beside operations, at random, and calls `between` wherever it leaves the log to them.
-inline void work_ahead(ObjectLog& log, std::mt19937_64& random, const std::function<void()>& between) {
+/// Begins one of the works that go on beside operations, at random, and calls `between` wherever it leaves the log to them, `in_image` in the middle of an image.
+inline void work_ahead(ObjectLog& log, std::mt19937_64& random, const std::function<void()>& between, const std::function<void()>& in_image = [] {}) {
     try {
-        log.do_ahead(std::array{ObjectLog::Task::flush, ObjectLog::Task::image, ObjectLog::Task::cleaning}[random() % 3], between);
-    } catch (const HeapFull&) {
-    }
+        log.do_ahead(std::array{ObjectLog::Task::flush, ObjectLog::Task::image, ObjectLog::Task::cleaning}[random() % 3], between, in_image);
+    } catch (const HeapFull&) {}
 }
 
 }  // namespace taiyen::logheap::test

@@ -100,7 +100,7 @@ private:
 class TAIYEN_EXPORT HeapFull : public std::bad_alloc {
 public:
     /// Why there is no room.
-    enum class Cause { capacity, disk, address_space, dirty_limit, neighbor };
+    enum class Cause { capacity, disk, address_space, dirty_limit, neighbor, values };
 
     /// `heap`: its path, or the name of a volatile heap; empty: none. Of a long one, `what()` tells the end.
     HeapFull(std::size_t wanted_bytes, std::size_t largest_free_bytes, Cause cause = Cause::capacity, std::string_view heap = {}) noexcept;

@@ -19,6 +19,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <ranges>
 #include <span>
 #include <string_view>
@@ -37,7 +38,7 @@ namespace logheap {
 class ObjectLog;  ///< the compiled engine behind it
 }
 
-/// Name of a value. Those that a heap gives count up and are never given again, also after a crash; a program may choose its own. 0: none.
+/// Name of a value. Those that a heap gives count up and are never given again, also after a crash; a program may choose its own below 2^63: those beyond are a LogMap's. 0: none.
 enum class LogId : std::uint64_t { none = 0 };
 
 /// A value, and which one of those that ever had its id.
@@ -211,18 +212,24 @@ public:
     LogHandle put(std::span<const std::byte> bytes);
     /// Inserts, or replaces what has the id. Throws: also Error{invalid_argument}: LogId::none.
     LogHandle put_as(LogId id, std::span<const std::byte> bytes);
+    /// Inserts under an id that the program chose. Nothing: there is a value already, and nothing was changed. Throws: also Error{invalid_argument}: LogId::none.
+    std::optional<LogHandle> insert(LogId id, std::span<const std::byte> bytes);
     /// Replaces it. False: there is none, or a younger one has its id; nothing was changed.
     bool update(LogHandle handle, std::span<const std::byte> bytes);
     /// The same, if it still is what a view with that version showed.
     bool replace(LogHandle handle, Serial expected, std::span<const std::byte> bytes);
     /// False: as update.
     bool remove(LogHandle handle);
+    /// The same, if it still is what a view with that version showed.
+    bool remove(LogHandle handle, Serial expected);
     /// All of the batch's operations, as one: whoever reads afterwards sees all, and a crash leaves all or none. A reader beside it may see some. Returns their serial. Throws: as put; the batch stays.
     Serial commit(const LogBatch& batch);
 
     LogHandle put(std::string_view text) { return put(std::as_bytes(std::span(text))); }
     LogHandle put_as(LogId id, std::string_view text) { return put_as(id, std::as_bytes(std::span(text))); }
+    std::optional<LogHandle> insert(LogId id, std::string_view text) { return insert(id, std::as_bytes(std::span(text))); }
     bool update(LogHandle handle, std::string_view text) { return update(handle, std::as_bytes(std::span(text))); }
+    bool replace(LogHandle handle, Serial expected, std::string_view text) { return replace(handle, expected, std::as_bytes(std::span(text))); }
     template <LogValue T>
     LogHandle put(const T& object) {
         return put(std::as_bytes(std::span<const T, 1>(&object, 1)));
@@ -232,8 +239,16 @@ public:
         return put_as(id, std::as_bytes(std::span<const T, 1>(&object, 1)));
     }
     template <LogValue T>
+    std::optional<LogHandle> insert(LogId id, const T& object) {
+        return insert(id, std::as_bytes(std::span<const T, 1>(&object, 1)));
+    }
+    template <LogValue T>
     bool update(LogHandle handle, const T& object) {
         return update(handle, std::as_bytes(std::span<const T, 1>(&object, 1)));
+    }
+    template <LogValue T>
+    bool replace(LogHandle handle, Serial expected, const T& object) {
+        return replace(handle, expected, std::as_bytes(std::span<const T, 1>(&object, 1)));
     }
 
     /// An empty view: there is none, or a younger one has its id. Never waits. Throws: Error{corrupt | closed}, std::bad_alloc (the first time on a thread). Complexity: two dependent cache misses, and the checksum.
@@ -242,8 +257,8 @@ public:
     /// How many there are. Complexity: constant.
     std::uint64_t size() const;
     bool empty() const { return size() == 0; }
-    /// Calls `f(const LogView&)` for each value, in no order: for each that lives throughout once. Throws: as get; what `f` throws.
-    void for_each(const std::function<void(const LogView&)>& f) const;
+    /// Calls `f(const LogView&)` for each value whose id is not below `first`, in no order: for each that lives throughout once. Throws: as get; what `f` throws.
+    void for_each(const std::function<void(const LogView&)>& f, LogId first = LogId::none) const;
 
     /// Newest operation that a crash leaves. Throws: Error{closed}.
     Serial last_durable() const;
