@@ -3,12 +3,17 @@
 // One million values of 100 bytes. Every contender looks its keys up. First nobody waits for the disk, then each update is durable; mixes are sums of what a read and an update take.
 // Then the log heap alone: half of the operations update, half remove and put, with sizes that shift, until the heap was written several times over.
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <taiyen/taiyen.hpp>
@@ -232,6 +237,94 @@ void churn(const bench::Options& options, const bench::Folder& folder) {
     table.print();
 }
 
+/// Puts of 100 bytes that are durable when they return, beside a bare direct write of a page, and by eight threads at once.
+void durable(const bench::Options& options, const bench::Folder& folder) {
+    constexpr std::size_t threads = 8;
+    const std::size_t count = options.quick() ? 20 : 300;
+    std::filesystem::create_directories(folder / "durable");
+    taiyen::LogHeapOptions settings;
+    settings.capacity = std::size_t{1} << 30U;
+    taiyen::LogHeap heap(taiyen::create_only, folder / "durable" / "values.tyl", settings);
+    bench::DirectFile bare(folder / "durable" / "bare", std::size_t{64} << 20U);
+    const std::vector<std::byte> bytes(100, std::byte{0x5a});
+    const auto per = [&](std::size_t all, const auto& f) { return bench::microseconds_of(f) / static_cast<double>(all); };
+    const std::vector<bench::Contender> contenders{{"a bare direct write of 4 KiB",
+                                                    [&] {
+                                                        return per(count, [&] {
+                                                            for (std::size_t i = 0; i < count; ++i) bare.write(4096);
+                                                        });
+                                                    }},
+                                                   {"LogHeap::put of 100 bytes",
+                                                    [&] {
+                                                        return per(count, [&] {
+                                                            for (std::size_t i = 0; i < count; ++i) heap.put(bytes);
+                                                        });
+                                                    }},
+                                                   {"the same by 8 threads", [&] {
+                                                        return per(count * threads, [&] {
+                                                            std::vector<std::thread> all;
+                                                            for (int t = 0; t < threads; ++t) {
+                                                                all.emplace_back([&] {
+                                                                    for (std::size_t i = 0; i < count; ++i) heap.put(bytes);
+                                                                });
+                                                            }
+                                                            for (std::thread& thread : all) thread.join();
+                                                        });
+                                                    }}};
+    const auto times = bench::interleave(options.rounds(), contenders);
+    std::printf("Each put is durable when it returns: µs a put\n");
+    bench::Table table({"", "µs", "÷ a bare write"});
+    for (std::size_t i = 0; i < contenders.size(); ++i)
+        table.row({contenders[i].name, bench::spread(times[i], 1), bench::fixed(bench::ratio(times[i], times[0]).median(), 2)});
+    table.print();
+}
+
+/// What opening takes: closed, and after a crash behind an image of the index.
+void opening(const bench::Options& options, const bench::Folder& folder) {
+    const std::size_t count = options.quick() ? 200'000 : 10'000'000;
+    std::filesystem::create_directories(folder / "opening");
+    const std::filesystem::path path = folder / "opening" / "values.tyl";
+    taiyen::LogHeapOptions settings;
+    settings.capacity = std::size_t{4} << 30U;
+    settings.durability = taiyen::Durability::async;
+    settings.checkpoint_bytes = std::size_t{2} << 30U;
+    const std::uint64_t value[2] = {1, 2};
+    const auto bytes = std::as_bytes(std::span(value));
+    double index_bytes = 0;
+    {
+        taiyen::LogHeap heap(taiyen::create_only, path, settings);
+        for (std::size_t i = 0; i < count; ++i) heap.put(bytes);
+        index_bytes = static_cast<double>(heap.stats().index_bytes) / static_cast<double>(count);
+    }
+    bench::Samples closed;
+    for (std::size_t round = 0; round < options.rounds(); ++round)
+        closed.add(bench::microseconds_of([&] { const taiyen::LogHeap heap(taiyen::open_read_only, path, settings); }) / 1000);
+    const std::size_t more = count / 2;
+    const ::pid_t child = ::fork();
+    if (child == 0) {  // dies with the heap open
+        taiyen::LogHeap heap(taiyen::open_only, path, settings);
+        for (std::size_t i = 0; i < more; ++i) heap.put(bytes);
+        heap.wait_durable(heap.stats().appended);
+        ::_exit(0);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    if (status != 0) throw std::runtime_error("the process that should leave the heap open failed");
+    taiyen::LogRestoration restored;
+    const double crashed = bench::microseconds_of([&] {
+                               const taiyen::LogHeap heap(taiyen::open_read_only, path, settings);
+                               restored = heap.restoration();
+                           }) /
+                           1000;
+    const double behind = static_cast<double>(more * 48) / static_cast<double>(1U << 30U);
+    std::printf("Opening %zu values of 16 bytes (%.0f bytes of the index in memory for each)\n", count, index_bytes);
+    bench::Table table({"", "ms", "for each GiB behind the image, s"});
+    table.row({"closed", bench::spread(closed, 0), ""});
+    table.row({"after a crash, " + std::to_string(restored.from_segments + restored.from_ring) + " records behind the image",
+               bench::fixed(crashed, 0), bench::fixed((crashed - closed.median()) / 1000 / behind, 2)});
+    table.print();
+}
+
 int run(const bench::Options& options) {
     bench::print_head(options, "Values by number");
     const bench::Folder folder(options.folder());
@@ -239,6 +332,8 @@ int run(const bench::Options& options) {
     const std::string part = options.text("--part");
     if (part.empty() || part == "async") compare(options, folder, count, bench::Commit::async);
     if (part.empty() || part == "sync") compare(options, folder, count, bench::Commit::sync);
+    if (part.empty() || part == "durable") durable(options, folder);
+    if (part.empty() || part == "opening") opening(options, folder);
     if (part.empty() || part == "churn") churn(options, folder);
     return 0;
 }
@@ -248,6 +343,7 @@ int run(const bench::Options& options) {
 int main(int argc, char** argv) {
     return bench::guarded([&] {
         return run(bench::Options(argc, argv, "What do values by number cost that are written and removed all the time?", 5,
-                                  bench::Priority::real_time, {{"--part", "", "async, sync or churn; nothing: all"}}, bench::Processors::all));
+                                  bench::Priority::real_time, {{"--part", "", "async, sync, durable, opening or churn; nothing: all"}},
+                                  bench::Processors::all));
     });
 }
