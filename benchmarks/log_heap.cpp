@@ -151,89 +151,92 @@ void churn(const bench::Options& options, const bench::Folder& folder) {
     std::printf("Churn of a heap of 256 MiB, sizes 100, then 130, then 40 to 1,000 bytes; what the last third did\n");
     bench::Table table({"values take", "keys", "cleaning", "moved ÷ written", "live ÷ segments in use", "put, µs: median", "99 %", "99.9 %",
                         "bytes written to files ÷ put"});
-    for (const bool background : {true, false})
-        for (const bool skewed : {false, true}) {
-            for (const double share : {.5, .7, .8, .9}) {
-                taiyen::LogHeapOptions settings;
-                settings.capacity = std::size_t{256} << 20U;
-                settings.durability = taiyen::Durability::async;
-                settings.utilisation = .95;
-                settings.background = background;
-                const std::string name = std::string(skewed ? "skewed" : "even") + std::to_string(static_cast<int>(share * 100));
-                std::filesystem::create_directories(folder / name);
-                taiyen::LogHeap heap(taiyen::create_only, folder / name / "churn.tyl", settings);
-                bench::Random random(7);
-                std::vector<taiyen::LogHandle> handles;
-                std::vector<std::size_t> sizes;
-                double live = 0;
-                std::vector<std::byte> bytes(1000, std::byte{0x5a});
-                const auto room = static_cast<double>(settings.capacity) * share;
-                const auto length = [&](int phase) { return phase == 0 ? std::size_t{100} : phase == 1 ? std::size_t{130} : 40 + random.below(961); };
-                const auto pick = [&] {  // nine of ten operations go to a tenth of the values
-                    const std::uint64_t all = handles.size();
-                    return skewed && random.below(10) != 0 ? random.below(std::max<std::uint64_t>(1, all / 10)) : random.below(all);
-                };
-                bench::Samples puts;
-                double moved = 0;
-                double written = 0;
-                double used = 0;
-                std::uint64_t to_files = 0;
-                const std::uint64_t laps = options.quick() ? 1 : 2;
-                for (int phase = 0; phase < 3; ++phase) {
-                    const bool counts = phase == 2;
-                    // As many values as the share allows: what grows beyond it makes others go.
-                    const auto cost = [](std::size_t size) { return static_cast<double>((size + 32 + 7) / 8 * 8); };
-                    const auto remove_last = [&] {
-                        heap.remove(handles.back());
-                        live -= cost(sizes.back());
-                        handles.pop_back();
-                        sizes.pop_back();
-                    };
-                    const auto put_one = [&](std::size_t size) {
-                        handles.push_back(heap.put(std::span(bytes).first(size)));
-                        sizes.push_back(size);
-                        live += cost(size);
-                    };
-                    while (live < room) put_one(length(phase));
-                    const auto before = heap.stats();
-                    const std::uint64_t files_before = bench::Counters::now().write_bytes;
-                    double goal = static_cast<double>(settings.capacity) * static_cast<double>(laps);
-                    for (double done = 0; done < goal;) {
-                        const std::size_t size = length(phase);
-                        const std::uint64_t at = pick();
-                        const auto one = [&] {
-                            if (random.below(2) == 0) {
-                                heap.update(handles[at], std::span(bytes).first(size));
-                            } else {
-                                heap.remove(handles[at]);
-                                handles[at] = heap.put(std::span(bytes).first(size));
-                            }
-                        };
-                        if (counts && random.below(20) == 0)
-                            puts.add(bench::microseconds_of(one));
-                        else
-                            one();
-                        live += cost(size) - cost(sizes[at]);
-                        sizes[at] = size;
-                        while (live > room) remove_last();
-                        while (live < room - 2000) put_one(length(phase));
-                        done += static_cast<double>(size + 32);
+    struct Case {
+        double share;
+        bool skewed;
+        bool background;
+    };
+    constexpr Case cases[] = {{.5, false, true}, {.7, false, true}, {.8, false, true},  {.9, false, true},
+                              {.8, true, true},  {.9, true, true},  {.8, false, false}, {.8, true, false}};
+    for (const auto& [share, skewed, background] : cases) {
+        taiyen::LogHeapOptions settings;
+        settings.capacity = std::size_t{256} << 20U;
+        settings.durability = taiyen::Durability::async;
+        settings.utilisation = .95;
+        settings.background = background;
+        const std::string name = std::string(skewed ? "skewed" : "even") + std::to_string(static_cast<int>(share * 100));
+        std::filesystem::create_directories(folder / name);
+        taiyen::LogHeap heap(taiyen::create_only, folder / name / "churn.tyl", settings);
+        bench::Random random(7);
+        std::vector<taiyen::LogHandle> handles;
+        std::vector<std::size_t> sizes;
+        double live = 0;
+        std::vector<std::byte> bytes(1000, std::byte{0x5a});
+        const auto room = static_cast<double>(settings.capacity) * share;
+        const auto length = [&](int phase) { return phase == 0 ? std::size_t{100} : phase == 1 ? std::size_t{130} : 40 + random.below(961); };
+        const auto pick = [&] {  // nine of ten operations go to a tenth of the values
+            const std::uint64_t all = handles.size();
+            return skewed && random.below(10) != 0 ? random.below(std::max<std::uint64_t>(1, all / 10)) : random.below(all);
+        };
+        bench::Samples puts;
+        double moved = 0;
+        double written = 0;
+        double used = 0;
+        std::uint64_t to_files = 0;
+        const std::uint64_t laps = options.quick() ? 1 : 2;
+        for (int phase = 0; phase < 3; ++phase) {
+            const bool counts = phase == 2;
+            // As many values as the share allows: what grows beyond it makes others go.
+            const auto cost = [](std::size_t size) { return static_cast<double>((size + 32 + 7) / 8 * 8); };
+            const auto remove_last = [&] {
+                heap.remove(handles.back());
+                live -= cost(sizes.back());
+                handles.pop_back();
+                sizes.pop_back();
+            };
+            const auto put_one = [&](std::size_t size) {
+                handles.push_back(heap.put(std::span(bytes).first(size)));
+                sizes.push_back(size);
+                live += cost(size);
+            };
+            while (live < room) put_one(length(phase));
+            const auto before = heap.stats();
+            const std::uint64_t files_before = bench::Counters::now().write_bytes;
+            double goal = static_cast<double>(settings.capacity) * static_cast<double>(laps);
+            for (double done = 0; done < goal;) {
+                const std::size_t size = length(phase);
+                const std::uint64_t at = pick();
+                const auto one = [&] {
+                    if (random.below(2) == 0) {
+                        heap.update(handles[at], std::span(bytes).first(size));
+                    } else {
+                        heap.remove(handles[at]);
+                        handles[at] = heap.put(std::span(bytes).first(size));
                     }
-                    if (!counts) continue;
-                    const auto after = heap.stats();
-                    moved = static_cast<double>(after.moved_bytes - before.moved_bytes);
-                    written = static_cast<double>(after.put_bytes - before.put_bytes);
-                    used = static_cast<double>(after.live_bytes) / static_cast<double>((after.segments - after.free_segments) * after.segment_bytes);
-                    to_files = bench::Counters::now().write_bytes - files_before;
-                }
-                table.row({bench::fixed(share * 100, 0) + " %", skewed ? "90 % to a tenth" : "even", background ? "ahead" : "in puts",
-                           bench::fixed(moved / written, 2), bench::fixed(used, 2), bench::fixed(puts.median(), 2),
-                           bench::fixed(quantile(puts, .99), 1), bench::fixed(quantile(puts, .999), 1),
-                           bench::fixed(static_cast<double>(to_files) / written, 2)});
-                heap.close();
-                std::filesystem::remove_all(folder / name);
+                };
+                if (counts && random.below(20) == 0)
+                    puts.add(bench::microseconds_of(one));
+                else
+                    one();
+                live += cost(size) - cost(sizes[at]);
+                sizes[at] = size;
+                while (live > room) remove_last();
+                while (live < room - 2000) put_one(length(phase));
+                done += static_cast<double>(size + 32);
             }
+            if (!counts) continue;
+            const auto after = heap.stats();
+            moved = static_cast<double>(after.moved_bytes - before.moved_bytes);
+            written = static_cast<double>(after.put_bytes - before.put_bytes);
+            used = static_cast<double>(after.live_bytes) / static_cast<double>((after.segments - after.free_segments) * after.segment_bytes);
+            to_files = bench::Counters::now().write_bytes - files_before;
         }
+        table.row({bench::fixed(share * 100, 0) + " %", skewed ? "90 % to a tenth" : "even", background ? "ahead" : "in puts",
+                   bench::fixed(moved / written, 2), bench::fixed(used, 2), bench::fixed(puts.median(), 2), bench::fixed(quantile(puts, .99), 1),
+                   bench::fixed(quantile(puts, .999), 1), bench::fixed(static_cast<double>(to_files) / written, 2)});
+        heap.close();
+        std::filesystem::remove_all(folder / name);
+    }
     table.print();
 }
 
@@ -263,7 +266,7 @@ void durable(const bench::Options& options, const bench::Folder& folder) {
                                                    {"the same by 8 threads", [&] {
                                                         return per(count * threads, [&] {
                                                             std::vector<std::thread> all;
-                                                            for (int t = 0; t < threads; ++t) {
+                                                            for (std::size_t t = 0; t < threads; ++t) {
                                                                 all.emplace_back([&] {
                                                                     for (std::size_t i = 0; i < count; ++i) heap.put(bytes);
                                                                 });
@@ -297,7 +300,7 @@ void opening(const bench::Options& options, const bench::Folder& folder) {
         index_bytes = static_cast<double>(heap.stats().index_bytes) / static_cast<double>(count);
     }
     bench::Samples closed;
-    for (std::size_t round = 0; round < options.rounds(); ++round)
+    for (int round = 0; round < options.rounds(); ++round)
         closed.add(bench::microseconds_of([&] { const taiyen::LogHeap heap(taiyen::open_read_only, path, settings); }) / 1000);
     const std::size_t more = count / 2;
     const ::pid_t child = ::fork();
