@@ -116,6 +116,11 @@ void LogFiles::write_draft() {
 
 void LogFiles::adopt_draft() noexcept { std::memcpy(header_.data(), draft_.data(), layout::slot_bytes); }
 
+void LogFiles::know_sizes() noexcept {
+    segment_bytes_ = header().segment_bytes;
+    segments_ = header().segments;
+}
+
 LogFiles LogFiles::create(io::Storage& storage, const std::filesystem::path& path, const std::filesystem::path& ring_path,
                           const LogHeapOptions& options) {
     const ByteCount segment_bytes = segment_bytes_for(options, path);
@@ -138,6 +143,7 @@ LogFiles LogFiles::create(io::Storage& storage, const std::filesystem::path& pat
     header.segments = options.capacity / segment_bytes;
     header.flags = layout::header_is_clean;
     files.adopt_draft();
+    files.know_sizes();
 
     std::unique_ptr<io::File> ring = storage.create_unnamed(io::directory_of(ring_path));
     if (!ring->try_lock(io::Lock::exclusive)) throw Error(errc::busy, ring_path, "another process has locked the new ring; try again");
@@ -187,6 +193,7 @@ void LogFiles::read_headers(const std::filesystem::path& path) {
     if (problem && static_cast<errc>(problem->code().value()) == errc::unsupported_version) throw *problem;
     if (!newest) throw *problem;
     std::memcpy(header_.data(), both.data() + *newest * layout::slot_bytes, layout::slot_bytes);
+    know_sizes();
     if (size < offset_of(segments() + 1))
         throw Error(errc::truncated, path, size,
                     "the file ends before its last segment (" + std::to_string(offset_of(segments() + 1)) + " bytes); restore it from a copy");

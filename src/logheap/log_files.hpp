@@ -44,8 +44,9 @@ public:
     /// It is what `header` says from now on.
     void adopt_draft() noexcept;
 
-    ByteCount segment_bytes() const { return header().segment_bytes; }
-    std::uint64_t segments() const { return header().segments; }
+    // What never changes; any thread may ask.
+    ByteCount segment_bytes() const { return segment_bytes_; }
+    std::uint64_t segments() const { return segments_; }
     /// Where segment n, from 1 on, begins in the file.
     std::uint64_t offset_of(std::uint64_t segment) const { return layout::segments_begin + (segment - 1) * segment_bytes(); }
     std::uint64_t image_offset(std::uint32_t place) const {
@@ -64,11 +65,14 @@ public:
 private:
     static constexpr ByteCount image_piece = 1_MiB;
     void read_headers(const std::filesystem::path& path);
+    void know_sizes() noexcept;
     layout::Header& draft() { return *reinterpret_cast<layout::Header*>(draft_.data()); }
 
     std::unique_ptr<io::File> values_;
     std::shared_ptr<io::File> ring_;
     log::RingIdentity identity_;
+    ByteCount segment_bytes_ = 0;
+    std::uint64_t segments_ = 0;
     AlignedBuffer header_{layout::slot_bytes};
     AlignedBuffer draft_{layout::slot_bytes};
 };
