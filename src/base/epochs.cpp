@@ -1,6 +1,7 @@
 #include "base/epochs.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace taiyen::epochs {
 
@@ -15,10 +16,9 @@ constinit std::atomic<std::uint32_t> slot_count{0};
 /// Gives the slot back when its thread ends.
 struct Return {
     ~Return() {
-        if (mine == nullptr) return;
         // What outlives this, as a view in a variable of the thread that is destroyed later, keeps the slot.
-        if (mine->depth == 0) mine->taken.store(false, std::memory_order_release);
-        if (mine->depth == 0) mine = nullptr;
+        if (mine == nullptr || mine->depth != 0) return;
+        std::exchange(mine, nullptr)->taken.store(false, std::memory_order_release);  // from here on it is another thread's
     }
 };
 
