@@ -60,7 +60,7 @@ void ObjectLog::do_ahead(Task task, const std::function<void()>& meanwhile, cons
     do_task(task, lock, meanwhile, in_image);
 }
 
-/// A sixteenth of what is neither live nor free, and not much.
+/// A quarter of what is neither live nor free, and not much.
 std::uint64_t ObjectLog::free_wanted_ahead() const {
     const std::uint64_t used = files_.segments() - free_;
     const std::uint64_t full = live_ / segment_room();

@@ -50,6 +50,9 @@ bool was_put(const LogView& view) {
     return std::equal(bytes.begin(), bytes.end(), view.bytes().begin());
 }
 
+/// What the file doesn't have stays as it was.
+void read_into(const io::File& file, std::span<std::byte> into, std::uint64_t offset) { static_cast<void>(file.read(into, offset)); }
+
 /// A disk with a heap on it, marked: what an input does to it is undone.
 struct Heap {
     io::SimulatedStorage disk;
@@ -82,7 +85,7 @@ struct Heap {
         disk.disconnect();
         const auto file = disk.open(heap_path, io::Access::read_only);
         std::array<layout::Header, 2> slots;
-        file->read({reinterpret_cast<std::byte*>(slots.data()), sizeof slots}, 0);
+        read_into(*file, {reinterpret_cast<std::byte*>(slots.data()), sizeof slots}, 0);
         header = slots[slots[1].sequence > slots[0].sequence ? 1 : 0];
         image_offset = layout::segments_begin + header.segments * header.segment_bytes;
         if (header.image_place == 1)
@@ -94,7 +97,7 @@ struct Heap {
 template <class T>
 T read_at(const io::File& file, std::uint64_t offset) {
     T of{};
-    file.read({reinterpret_cast<std::byte*>(&of), sizeof of}, offset);
+    read_into(file, {reinterpret_cast<std::byte*>(&of), sizeof of}, offset);
     return of;
 }
 
@@ -118,7 +121,7 @@ std::uint64_t image_checksum(const io::File& file, std::uint64_t offset, std::ui
     std::vector<std::byte> piece(1_MiB);
     for (std::uint64_t at = 0; at < std::min<std::uint64_t>(bytes, 4_MiB); at += piece.size()) {
         const auto part = std::span(piece).first(std::min<std::uint64_t>(piece.size(), bytes - at));
-        file.read(part, offset + at);
+        read_into(file, part, offset + at);
         chain = checksum(part, chain);
     }
     return chain;
@@ -217,7 +220,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                         if (record + length > heap.header.segment_bytes) break;
                         if (in >= record && in < record + length) {
                             std::vector<std::byte> bytes(of.length & ~(layout::record_removes | layout::record_is_large));
-                            file->read(bytes, offset + record + sizeof of);
+                            read_into(*file, bytes, offset + record + sizeof of);
                             const auto rest = layout::bytes_of(of).subspan(sizeof of.check);
                             of.check =
                                 static_cast<std::uint32_t>(checksum(bytes, checksum(rest, mix(mix(seed, head.birth), number << 32U | record))));
