@@ -51,7 +51,9 @@ bool was_put(const LogView& view) {
 }
 
 /// What the file doesn't have stays as it was.
-void read_into(const io::File& file, std::span<std::byte> into, std::uint64_t offset) { static_cast<void>(file.read(into, offset)); }
+void read_into(const io::File& file, std::span<std::byte> into, std::uint64_t offset) {
+    if (!into.empty()) static_cast<void>(file.read(into, offset));
+}
 
 /// A disk with a heap on it, marked: what an input does to it is undone.
 struct Heap {
