@@ -239,8 +239,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                     break;
                 }
                 default:  // a file that ends early
-                    if (at % 3 == 0)
-                        (at % 2 == 0 ? *file : *ring).resize(at * 512 % (at % 2 == 0 ? file->info().size_bytes : ring->info().size_bytes));
+                    if (at % 3 == 0) {
+                        io::File& cut = at % 2 == 0 ? *file : *ring;
+                        cut.resize(at * 512 % (cut.info().size_bytes + 1));
+                    }
             }
         }
         if (fixes) {
