@@ -49,6 +49,7 @@ void ObjectLog::read_image() {
     std::vector<std::byte> left;
     layout::ImageHead head{};
     bool has_head = false;
+    bool has_tables = false;
     std::uint64_t segments = 0;
     files_.read_image([&](std::span<const std::byte> piece) {
         left.insert(left.end(), piece.begin(), piece.end());
@@ -81,6 +82,14 @@ void ObjectLog::read_image() {
             for (std::uint32_t n = 1; n < segment.units; ++n) segments_[segment.number + n].use = Use::part;
         }
         layout::ImageCell cell{};
+        if (has_head && segments == head.segments && !has_tables) {
+            // Cells come in the order of a table; in a smaller one such an order makes runs that grow with the table.
+            has_tables = true;
+            const std::uint64_t before = sizeof head + segments * sizeof segment;
+            const std::uint64_t cells = (files_.header().image_bytes - std::min(before, files_.header().image_bytes)) / sizeof cell;
+            for (std::size_t shard = 0; shard < IdIndex::shard_count; ++shard)
+                index_.prepare(shard, cells / IdIndex::shard_count + cells / IdIndex::shard_count / 32 + 1);
+        }
         while (has_head && segments == head.segments && take(cell)) {
             const Place place{cell.place};
             const bool fits = cell.id != 0 && cell.born != 0 && place.segment() != 0 && place.segment() <= files_.segments() &&
