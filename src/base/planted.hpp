@@ -165,6 +165,8 @@ enum class Bug {
     log_heap_values_unsynced,        ///< log heap: the ring gives room back before segments are synced
     log_heap_large_value_unsynced,   ///< log heap: a value in a run of segments is acknowledged before it is synced
     log_heap_image_in_place,         ///< log heap: an image of the index is written over the one in force
+    log_heap_closed_without_image,   ///< log heap: closing writes no image of the index although it knows less than segments hold
+    log_heap_cells_unproven,         ///< log heap: cells of an image are believed whatever their checksum says
     log_heap_image_unsynced,         ///< log heap: a header names an image of the index that isn't synced
     log_heap_tail_is_freed,          ///< log heap: a segment is used again although recovery reads it
     log_heap_victim_freed_at_once,   ///< log heap: a segment is used again before a header names where its values went

@@ -26,7 +26,7 @@ std::uint64_t ObjectLog::segment_room() const { return files_.segment_bytes() - 
 
 /// The segments that are best to clean, for as many free ones as there are to move to. Nothing: there are none. Requires: the lock.
 ///
-/// Best is the highest (1 − u) · age / u, u the share that lives, age that of the segment (Rumble and others, section 4.2).
+/// Best is the highest (1 − u) · age / u, u the share that lives, age that of the segment, not of what it holds (Rumble and others, section 4.2).
 std::optional<ObjectLog::Cleaning> ObjectLog::begin_cleaning() {
     if (tail_.size() + tail_room > layout::tail_max) checkpoint_now(false);
     struct Candidate {
@@ -41,7 +41,7 @@ std::optional<ObjectLog::Cleaning> ObjectLog::begin_cleaning() {
             continue;
         const double used = static_cast<double>(segment.live) / static_cast<double>(segment_room());
         if (used > 0.98) continue;
-        const auto age = static_cast<double>(serial_ + 1 - std::min(serial_, segment.newest));
+        const auto age = static_cast<double>(serial_ + 1 - std::min(serial_, segment.filled_at));
         candidates.push_back({(1 - used) * age / std::max(used, 0.001), static_cast<std::uint32_t>(n)});
     }
     std::sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) { return a.worth > b.worth; });
@@ -123,11 +123,8 @@ void ObjectLog::copy_stretch(Cleaning& cleaning) const {
 
 /// The index names the next copies, as far as it still names what was copied. False: those were all. Requires: the lock.
 bool ObjectLog::apply_copies(Cleaning& cleaning, std::size_t count) {
-    if (cleaning.applied == 0 && !cleaning.copies.empty()) {
-        std::uint64_t newest = 0;
-        for (const Cleaning::Copy& copy : cleaning.copies) newest = std::max(newest, copy.from.version);
-        grow_open(cold_, cleaning.copies.back().to.offset() + cleaning.copies.back().to.bytes(), newest);
-    }
+    if (cleaning.applied == 0 && !cleaning.copies.empty())
+        grow_open(cold_, cleaning.copies.back().to.offset() + cleaning.copies.back().to.bytes());
     for (; count != 0 && cleaning.applied < cleaning.copies.size(); --count, ++cleaning.applied) {
         const auto& [from, to] = cleaning.copies[cleaning.applied];
         const Place now = index_.find(from.id);
@@ -208,13 +205,16 @@ void ObjectLog::ensure_free(std::uint64_t wanted, std::uint64_t at_least, std::u
     };
     for (int idle = 0; free_ < wanted && idle < 24;) {
         const std::uint64_t before = free_;
+        const LogHeapStats counts = counts_;
         if (!emptied_.empty() || clean_batch())
             flush();
         else if (!has_checkpoint)
             look_at_tail();
         else
             break;
-        if (free_ <= before) ++idle;
+        const std::uint64_t emptied = (counts_.cleaned_segments - counts.cleaned_segments) * segment_room();
+        const bool won_some = emptied > counts_.moved_bytes - counts.moved_bytes + segment_room() / 16;  // which will be a segment with what is won next
+        if (free_ <= before && !won_some) ++idle;
         if (idle == 2 && !has_checkpoint) look_at_tail();
     }
     if (free_ < at_least) throw HeapFull(wanted_bytes, 0, HeapFull::Cause::values, path().string());

@@ -44,7 +44,7 @@ ObjectLog::Flush ObjectLog::begin_flush(bool with_image) {
         for (std::uint64_t n = 1; n <= files_.segments(); ++n) {
             const Segment& segment = segments_[n];
             if (segment.use != Use::sealed && segment.use != Use::open) continue;
-            flush.segments.push_back({static_cast<std::uint32_t>(n), segment.units, segment.birth.load(), segment.newest, segment.end, segment.kind});
+            flush.segments.push_back({static_cast<std::uint32_t>(n), segment.units, segment.birth.load(), segment.filled_at, segment.live, segment.end, segment.kind});
         }
     }
     TAIYEN_CHECK(flush.tail.size() <= layout::tail_max);
@@ -53,21 +53,13 @@ ObjectLog::Flush ObjectLog::begin_flush(bool with_image) {
 
 /// The image shows each value where it was at the beginning, or somewhere later: then the tail or the ring has the operation that brought it there. Cleaning waits meanwhile.
 void ObjectLog::write_image(const Flush& flush, const std::function<void()>& meanwhile) {
-    files_.write_image([&](const auto& put) {
-        layout::ImageHead head{{}, flush.serial, flush.segments.size()};
-        std::copy_n(files_.header().heap, 16, head.heap);
-        put(bytes_of(head));
-        put({reinterpret_cast<const std::byte*>(flush.segments.data()), flush.segments.size() * sizeof(layout::ImageSegment)});
-        std::vector<layout::ImageCell> cells;
-        for (std::size_t shard = 0; shard < IdIndex::shard_count; ++shard) {
-            cells.clear();
-            {
-                const EpochGuard guard;
-                index_.for_each_in(shard, [&](std::uint64_t id, Place place, std::uint64_t born) { cells.push_back({id, place.word, born}); });
-            }
-            put({reinterpret_cast<const std::byte*>(cells.data()), cells.size() * sizeof(layout::ImageCell)});
-            if (shard == IdIndex::shard_count / 2) meanwhile();
-        }
+    std::vector<layout::ImageCell> cells;
+    files_.write_image(flush.serial, flush.segments, [&](std::size_t shard) {
+        if (shard == IdIndex::shard_count / 2) meanwhile();
+        cells.clear();
+        const EpochGuard guard;
+        index_.for_each_in(shard, [&](std::uint64_t id, Place place, std::uint64_t born) { cells.push_back({id, place.word, born}); });
+        return std::span<const layout::ImageCell>(cells);
     });
 }
 
@@ -135,9 +127,11 @@ void ObjectLog::checkpoint_now(bool is_clean) { flush_now(true, is_clean); }
 void ObjectLog::flush_now(bool with_image, bool is_clean) {
     finish_ahead();
     durable_step("writing the ring", [&] { log_->wait_durable({serial_}); });
-    if (is_clean)
+    if (is_clean) {
         for (Open* const open : {&hot_, &cold_})
             if (open->number != 0) seal(*open);
+        with_image = !tail_.empty() && !planted(Bug::log_heap_closed_without_image);  // else the old one says it all
+    }
     Flush flush = begin_flush(with_image);
     flush.is_clean = is_clean;
     try {

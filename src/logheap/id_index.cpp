@@ -52,7 +52,37 @@ IdIndex::Cell& IdIndex::cell_for(Table& table, std::uint64_t id) noexcept {
     }
 }
 
+void IdIndex::wait_in(Image image, const std::array<std::uint64_t, shard_count>& ids) {
+    image_ = std::move(image);
+    for (std::size_t shard = 0; shard < shard_count; ++shard) {
+        if (ids[shard] == 0) continue;
+        shards_[shard].waits.store(true, std::memory_order_release);
+        size_.fetch_add(ids[shard], std::memory_order_relaxed);
+    }
+}
+
+void IdIndex::load_now(std::size_t number) const {
+    const std::lock_guard lock(loading_[number]);
+    Shard& shard = shards_[number];
+    if (!shard.waits.load(std::memory_order_relaxed)) return;
+    const std::vector<layout::ImageCell> entries = image_(number);
+    std::uint64_t cells = 8;
+    while ((entries.size() + 1) * 8 > cells * 7) cells *= 2;
+    Table* const made = make_table(cells);
+    for (const layout::ImageCell& entry : entries) {
+        Cell& cell = cell_for(*made, entry.id);
+        cell.id.store(entry.id, std::memory_order_relaxed);
+        cell.place.store(entry.place, std::memory_order_relaxed);
+        cell.born.store(entry.born, std::memory_order_relaxed);
+    }
+    shard.used = shard.live = entries.size();
+    bytes_.fetch_add(cells * sizeof(Cell), std::memory_order_relaxed);
+    shard.table.store(made);
+    shard.waits.store(false, std::memory_order_release);
+}
+
 void IdIndex::prepare(std::size_t number, std::uint64_t ids) {
+    load(number);
     Shard& shard = shards_[number];
     Table* const old = shard.table.load(std::memory_order_relaxed);
     if (old != nullptr && (shard.used + ids) * 8 <= (old->mask + 1) * 7) return;
@@ -107,8 +137,9 @@ Place IdIndex::set(std::uint64_t id, Place place, std::uint64_t born) noexcept {
     return before;
 }
 
-Place IdIndex::erase(std::uint64_t id) noexcept {
-    Shard& shard = shards_[mix(id, 0) >> shard_shift];
+Place IdIndex::erase(std::uint64_t id) {
+    load(shard_of(id));
+    Shard& shard = shards_[shard_of(id)];
     Table* const table = shard.table.load(std::memory_order_relaxed);
     if (table == nullptr) return {};
     Cell& cell = cell_for(*table, id);

@@ -32,7 +32,26 @@ void ObjectLog::stop_keeper() noexcept {
     keeper_.join();
 }
 
+/// So that nobody waits for a shard who comes later.
+void ObjectLog::load_index() noexcept {
+    for (std::size_t shard = 0; shard < IdIndex::shard_count; ++shard) {
+        {
+            const std::lock_guard lock(writer_);
+            if (is_stopping_) return;
+        }
+        try {
+            index_.load(shard);
+        } catch (const Error& error) {
+            report({static_cast<errc>(error.code().value()), nullptr, error.what()});
+            return;
+        } catch (const std::exception&) {  // no memory: whoever asks for the shard hears of it
+            return;
+        }
+    }
+}
+
 void ObjectLog::keep() noexcept {
+    load_index();
     std::unique_lock lock(writer_);
     while (!is_stopping_) {
         is_asked_ = false;

@@ -231,26 +231,25 @@ void LogFiles::end_creation(io::Storage& storage) {
     log::Ring::write_identity(*ring_, identity_);
 }
 
-void LogFiles::write_image(const std::function<void(const std::function<void(std::span<const std::byte>)>& put)>& fill) {
+void LogFiles::write_image(std::uint64_t serial, std::span<const layout::ImageSegment> segments,
+                           const std::function<std::span<const layout::ImageCell>(std::size_t)>& cells_of) {
     Header& header = draft();
     const std::uint32_t place = header.image_bytes == 0 || planted(Bug::log_heap_image_in_place) ? header.image_place : 1 - header.image_place;
     const std::uint64_t begin = image_offset(place);
     const AlignedBuffer piece(image_piece);
     std::uint64_t written = 0;
-    std::uint64_t chain = 1;
     ByteCount filled = 0;
     const auto write = [&] {
         if (filled == 0) return;
         if (written + filled > image_offset(1) - image_offset(0))
             throw Error(errc::no_space, path(), begin, "the image of the index is larger than its place: ids changed while it was written");
-        chain = checksum(piece.first(filled), chain);
         values_->allocate(begin + written, filled);
         values_->write(piece.first(filled), begin + written);
         values_->start_writing(begin + written, filled);
         written += filled;
         filled = 0;
     };
-    fill([&](std::span<const std::byte> bytes) {
+    const auto put = [&](std::span<const std::byte> bytes) {
         while (!bytes.empty()) {
             const ByteCount part = std::min(bytes.size(), image_piece - filled);
             std::memcpy(piece.data() + filled, bytes.data(), part);
@@ -258,27 +257,63 @@ void LogFiles::write_image(const std::function<void(const std::function<void(std
             bytes = bytes.subspan(part);
             if (filled == image_piece) write();
         }
-    });
+    };
+    layout::ImageFoot foot{};
+    std::copy_n(header.heap, 16, foot.heap);
+    foot.serial = serial;
+    foot.segments = segments.size();
+    for (std::size_t shard = 0; shard < layout::image_shards; ++shard) {
+        const auto cells = cells_of(shard);
+        foot.shards[shard] = {cells.size(), checksum(std::as_bytes(cells), shard)};
+        put(std::as_bytes(cells));
+    }
+    put(std::as_bytes(segments));
+    put(layout::bytes_of(foot));
     write();
     header.image_place = place;
     header.image_bytes = written;
-    header.image_checksum = chain;
+    header.image_checksum = checksum(layout::bytes_of(foot), checksum(std::as_bytes(segments), 0));
 }
 
-void LogFiles::read_image(const std::function<void(std::span<const std::byte>)>& take) const {
+LogFiles::Image LogFiles::read_image() const {
+    Image image;
     const Header& header = this->header();
+    if (header.image_bytes == 0) return image;
     const std::uint64_t begin = image_offset(header.image_place);
-    const AlignedBuffer piece(image_piece);
-    std::uint64_t chain = 1;
-    for (std::uint64_t at = 0; at < header.image_bytes; at += image_piece) {
-        const ByteCount length = std::min<std::uint64_t>(image_piece, header.image_bytes - at);
-        if (values_->read(piece.first(length), begin + at) != length)
-            throw Error(errc::truncated, path(), begin + at, "the file ends within the image of its index; restore it from a copy");
-        chain = checksum(piece.first(length), chain);
-        take(piece.first(length));
+    const auto read = [&](std::span<std::byte> into, std::uint64_t offset) {
+        if (values_->read(into, offset) != into.size())
+            throw Error(errc::truncated, path(), offset, "the file ends within the image of its index; restore it from a copy");
+    };
+    const auto refuse = [&] {
+        throw Error(errc::corrupt, path(), begin + header.image_bytes, "the image of the index has a damaged end; restore the file from a copy");
+    };
+    if (header.image_bytes < sizeof image.foot) refuse();
+    std::uint64_t end = begin + header.image_bytes - sizeof image.foot;
+    read(std::as_writable_bytes(std::span(&image.foot, 1)), end);
+    if (image.foot.segments > std::min(segments(), (end - begin) / sizeof(layout::ImageSegment))) refuse();
+    image.segments.resize(image.foot.segments);
+    end -= image.segments.size() * sizeof(layout::ImageSegment);
+    read(std::as_writable_bytes(std::span(image.segments)), end);
+    const std::uint64_t sum = checksum(layout::bytes_of(image.foot), checksum(std::as_bytes(std::span(image.segments)), 0));
+    if (sum != header.image_checksum || std::memcmp(image.foot.heap, header.heap, sizeof header.heap) != 0) refuse();
+    std::uint64_t at = begin;
+    for (std::size_t shard = 0; shard < layout::image_shards; ++shard) {
+        image.offsets[shard] = at;
+        if (image.foot.shards[shard].cells > (end - at) / sizeof(layout::ImageCell)) refuse();
+        at += image.foot.shards[shard].cells * sizeof(layout::ImageCell);
     }
-    if (header.image_bytes != 0 && chain != header.image_checksum)
-        throw Error(errc::corrupt, path(), begin, "the image of the index is damaged; restore the file from a copy");
+    if (at != end) refuse();
+    return image;
+}
+
+std::vector<layout::ImageCell> LogFiles::read_cells(const Image& image, std::size_t shard) const {
+    std::vector<layout::ImageCell> cells(image.foot.shards[shard].cells);
+    const std::span<std::byte> bytes = std::as_writable_bytes(std::span(cells));
+    if (values_->read(bytes, image.offsets[shard]) != bytes.size())
+        throw Error(errc::truncated, path(), image.offsets[shard], "the file ends within the image of its index; restore it from a copy");
+    if (checksum(bytes, shard) != image.foot.shards[shard].checksum && !planted(Bug::log_heap_cells_unproven))
+        throw Error(errc::corrupt, path(), image.offsets[shard], "the image of the index is damaged; restore the file from a copy");
+    return cells;
 }
 
 }  // namespace taiyen::logheap

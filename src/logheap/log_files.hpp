@@ -5,11 +5,13 @@
 /// (F2) An image is written into the place that the header in force doesn't name.
 /// Thread rule: external lock.
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include <taiyen/logheap/log_heap.hpp>
 
@@ -57,10 +59,19 @@ public:
     /// Of a heap whose creation was cut short behind its name.
     void end_creation(io::Storage& storage);
 
-    /// Writes a new image where the header doesn't have one; the draft says so. `fill` calls what it is given with pieces, in order. Not synced.
-    void write_image(const std::function<void(const std::function<void(std::span<const std::byte>)>& put)>& fill);
-    /// Gives the image's bytes in pieces of 1 MiB. Throws: Error{corrupt} at the end: they aren't what was written.
-    void read_image(const std::function<void(std::span<const std::byte>)>& take) const;
+    /// Writes a new image where the header doesn't have one; the draft says so. Each shard is asked for once, in order; what it says counts until the next one is. Not synced.
+    void write_image(std::uint64_t serial, std::span<const layout::ImageSegment> segments,
+                     const std::function<std::span<const layout::ImageCell>(std::size_t shard)>& cells_of);
+    /// An image, its cells excepted.
+    struct Image {
+        std::vector<layout::ImageSegment> segments;
+        layout::ImageFoot foot{};
+        std::array<std::uint64_t, layout::image_shards> offsets{};  ///< of each shard's cells, in the file
+    };
+    /// The header's; without one: an empty one. Throws: Error{corrupt | truncated}.
+    Image read_image() const;
+    /// Cells of a shard of it. Throws: Error{corrupt | truncated}. Thread rule: safe.
+    std::vector<layout::ImageCell> read_cells(const Image& image, std::size_t shard) const;
 
 private:
     static constexpr ByteCount image_piece = 1_MiB;

@@ -53,8 +53,15 @@ LogHeap& LogHeap::operator=(LogHeap&& other) noexcept {
     return *this;
 }
 
+/// In a forked child: files and threads are the parent's, and locks may be held for ever.
+bool LogHeap::leave_to_parent() noexcept {
+    if (!log_->in_forked_child()) return false;
+    static_cast<void>(log_.release());
+    return true;
+}
+
 LogHeap::~LogHeap() {
-    if (log_ == nullptr) return;
+    if (log_ == nullptr || leave_to_parent()) return;
     const std::string name = log_->path().string();
     try {
         if (!log_->has_views()) {
@@ -71,6 +78,7 @@ LogHeap::~LogHeap() {
 
 ObjectLog& LogHeap::open_log() const {
     if (log_ == nullptr) throw Error(errc::closed, "the log heap was closed, or moved from; open it again");
+    if (log_->in_forked_child()) throw Error(errc::forked, log_->path(), "the heap was opened before fork(); open it in the process that uses it");
     return *log_;
 }
 
@@ -97,7 +105,7 @@ LogVerification LogHeap::verify() const { return open_log().verify(); }
 const std::filesystem::path& LogHeap::path() const { return open_log().path(); }
 
 void LogHeap::close() {
-    if (log_ == nullptr) return;
+    if (log_ == nullptr || leave_to_parent()) return;
     if (log_->has_views()) throw Error(errc::still_in_use, path(), "views of values live; let them go, and close the heap again");
     const std::unique_ptr<ObjectLog> log = std::move(log_);
     log->close();

@@ -8,7 +8,7 @@
 ///
 ///     segment = | SegmentHead 64 | records |
 ///     record  = | RecordHead 32 | bytes | zeros up to a multiple of 8 |
-///     image   = | ImageHead | ImageSegment … | ImageCell … |
+///     image   = | ImageCell of shard 0 … | … | of shard 31 … | ImageSegment … | ImageFoot |
 
 #include <cstddef>
 #include <cstdint>
@@ -62,7 +62,7 @@ struct Header {
     std::uint64_t segment_bytes;
     std::uint64_t segments;
     std::uint64_t image_bytes;  ///< 0: there is none, the index is empty
-    std::uint64_t image_checksum;
+    std::uint64_t image_checksum;  ///< of its segments and its foot
     std::uint32_t image_place;  ///< 0 or 1
     std::uint32_t flags;
     std::uint32_t tail_segments;
@@ -125,21 +125,29 @@ struct LargePlace {
 };
 static_assert(sizeof(LargePlace) == 16);
 
-struct ImageHead {
+inline constexpr std::size_t image_shards = 32;  ///< the five highest bits of an id's hash choose
+
+/// At the image's end.
+struct ImageFoot {
     std::uint8_t heap[16];
     std::uint64_t serial;
-    std::uint64_t segments;  ///< as many cells follow as there are bytes for
+    std::uint64_t segments;
+    struct Shard {
+        std::uint64_t cells;
+        std::uint64_t checksum;  ///< of its cells, seeded with its number
+    } shards[image_shards];
 };
-static_assert(sizeof(ImageHead) == 32);
+static_assert(sizeof(ImageFoot) == 32 + 16 * image_shards);
 struct ImageSegment {
     std::uint32_t number;
     std::uint32_t units;  ///< of a run
     std::uint64_t birth;
-    std::uint64_t newest;  ///< serial
+    std::uint64_t filled_at;  ///< newest operation when it was written to last
+    std::uint64_t live;    ///< bytes of records that cells name; counts when the heap was closed
     std::uint32_t end;
     SegmentKind kind;
 };
-static_assert(sizeof(ImageSegment) == 32);
+static_assert(sizeof(ImageSegment) == 40);
 struct ImageCell {
     std::uint64_t id;
     std::uint64_t place;

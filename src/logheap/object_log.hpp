@@ -32,6 +32,7 @@
 
 #include <taiyen/logheap/log_heap.hpp>
 
+#include "base/process.hpp"
 #include "log/group_log.hpp"
 #include "logheap/id_index.hpp"
 #include "logheap/log_files.hpp"
@@ -67,6 +68,7 @@ public:
     const LogRestoration& restoration() const { return restoration_; }
     LogVerification verify() const;
     const std::filesystem::path& path() const { return files_.path(); }
+    bool in_forked_child() const noexcept { return !is_process(process_); }
     bool has_views() const noexcept { return views_.load() != 0; }
     /// Checkpoint; the header says that the heap was closed. Requires: no views.
     void close();
@@ -105,7 +107,7 @@ private:
         std::uint32_t units = 1;
         std::uint32_t end = 0;
         std::atomic<std::uint64_t> birth{0};
-        std::uint64_t newest = 0;  ///< serial of the newest record in it
+        std::uint64_t filled_at = 0;  ///< newest operation when it was written to last
         std::uint64_t live = 0;    ///< bytes of records that the index names
         std::uint64_t reusable_from = 0;
     };
@@ -226,7 +228,7 @@ private:
     void write_open(Open& open);
     void seal(Open& open);
     void write_record(std::uint32_t number, std::uint64_t offset, layout::RecordHead head, std::span<const std::byte> bytes) const;
-    void grow_open(Open& open, std::uint64_t end, std::uint64_t newest);
+    void grow_open(Open& open, std::uint64_t end);
     Place place_record(Open& open, const layout::RecordHead& head, std::span<const std::byte> bytes);
     void kill(Place place, std::uint64_t serial);
     void free_if_dead(std::uint32_t segment, std::uint64_t serial);
@@ -257,6 +259,7 @@ private:
     bool go_on_cleaning(Cleaning& cleaning);
 
     // keeper.cpp
+    void load_index() noexcept;
     void keep() noexcept;
     void ask_keeper() noexcept;
     std::uint64_t free_wanted_ahead() const;
@@ -269,12 +272,27 @@ private:
 
     // recovery.cpp
     void recover();
+    /// Of the tail.
+    struct FoundRecord {
+        std::uint64_t id;
+        Place place;  ///< nowhere: it is a tombstone
+        std::uint64_t born;
+        std::uint64_t version;
+        std::uint32_t segment;
+        std::uint32_t offset;
+    };
     void read_image();
+    std::vector<layout::ImageCell> cells_of(const LogFiles::Image& image, std::size_t shard) const;
     bool is_head(const layout::SegmentHead& head, std::uint64_t number) const;
     void claim(std::uint32_t number, std::uint32_t units, const layout::SegmentHead& head);
     void read_tail();
+    template <class F>
+    void read_segment(const layout::TailSegment& tail, layout::SegmentKind kind, F&& f);
+    [[noreturn]] void refuse_record(std::uint32_t segment, std::uint64_t offset) const;
+    void apply_found(std::vector<FoundRecord>& batch);
     void read_ring();
     void count_live();
+    void sum_segments();
     void resume_hot();
     void start_log();
 
@@ -282,6 +300,8 @@ private:
     static constexpr std::uint64_t reserve = 3;
     /// Segments that cleaning and what goes with an operation may seal between two looks at the length of the tail.
     static constexpr std::size_t tail_room = 40;
+    /// Records whose cells are fetched at once when the tail is read.
+    static constexpr std::size_t found_at_once = 32;
     /// Segments that one cleaning takes.
     static constexpr std::size_t victims_max = 8;
     /// Tries to get the lock before a writer sleeps: the keeper has it for some microseconds at a time.
@@ -291,6 +311,7 @@ private:
     /// More segments than that are not begun between two headers.
     static constexpr std::uint64_t births_ahead = std::uint64_t{1} << 32U;
 
+    const ProcessNumber process_ = this_process();
     const LogHeapOptions options_;
     const bool writes_;
     LogFiles files_;

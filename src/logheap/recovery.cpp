@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <map>
+#include <memory>
 #include <unordered_map>
 #include <vector>
 
@@ -28,81 +30,60 @@ void ObjectLog::recover() {
     next_birth_ = files_.header().next_birth + (restoration_.was_clean ? 0 : births_ahead);
     read_image();
     read_tail();
-    if (restoration_.was_clean) {
-        count_live();
+    if (restoration_.was_clean && tail_.empty()) {
+        sum_segments();  // as the image says them: so opening takes no longer, however many values there are
         resume_hot();
     } else {
-        read_ring();
+        if (!restoration_.was_clean) read_ring();
         count_live();
     }
     restoration_.values = index_.size();
     restoration_.took = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - begin);
 }
 
+/// Cells stay where they are until somebody asks for their shard.
 void ObjectLog::read_image() {
-    if (files_.header().image_bytes == 0) return;
-    const auto refuse = [&](const char* what) {
-        throw Error(errc::corrupt, path(), files_.image_offset(files_.header().image_place),
-                    std::string("the image of the index ") + what + "; restore the file from a copy");
-    };
-    // Parts are whole only in the end, so what is read is believed in bounds only, and all of it is given up if the checksum is wrong.
-    std::vector<std::byte> left;
-    layout::ImageHead head{};
-    bool has_head = false;
-    bool has_tables = false;
-    std::uint64_t segments = 0;
-    files_.read_image([&](std::span<const std::byte> piece) {
-        left.insert(left.end(), piece.begin(), piece.end());
-        std::size_t used = 0;
-        const auto take = [&]<class T>(T& into) {
-            if (left.size() - used < sizeof(T)) return false;
-            std::memcpy(&into, left.data() + used, sizeof(T));
-            used += sizeof(T);
-            return true;
+    LogFiles::Image found = files_.read_image();
+    const std::vector<layout::ImageSegment> segments = std::move(found.segments);
+    const auto image = std::make_shared<const LogFiles::Image>(std::move(found));
+    for (const layout::ImageSegment& segment : segments) {
+        const auto refuse = [&](const char* what) {
+            throw Error(errc::corrupt, path(), files_.image_offset(files_.header().image_place),
+                        std::string("the image of the index ") + what + "; restore the file from a copy");
         };
-        if (!has_head) {
-            has_head = take(head);
-            if (std::memcmp(head.heap, files_.header().heap, sizeof head.heap) != 0) refuse("is another heap's");
-        }
-        layout::ImageSegment segment{};
-        while (has_head && segments < head.segments && take(segment)) {
-            ++segments;
-            if (segment.number == 0 || segment.units == 0 || segment.number + std::uint64_t{segment.units} > files_.segments() + 1 ||
-                segment.end > files_.segment_bytes())
-                refuse("names segments that there are not");
-            for (std::uint32_t n = 0; n < segment.units; ++n)
-                if (segments_[segment.number + n].use != Use::free) refuse("names a segment twice");
-            Segment& known = segments_[segment.number];
-            known.use = Use::sealed;
-            known.kind = segment.kind;
-            known.units = segment.units;
-            known.end = segment.end;
-            known.newest = segment.newest;
-            known.birth.store(segment.birth);
-            for (std::uint32_t n = 1; n < segment.units; ++n) segments_[segment.number + n].use = Use::part;
-        }
-        layout::ImageCell cell{};
-        if (has_head && segments == head.segments && !has_tables) {
-            // Cells come in the order of a table; in a smaller one such an order makes runs that grow with the table.
-            has_tables = true;
-            const std::uint64_t before = sizeof head + segments * sizeof segment;
-            const std::uint64_t cells = (files_.header().image_bytes - std::min(before, files_.header().image_bytes)) / sizeof cell;
-            for (std::size_t shard = 0; shard < IdIndex::shard_count; ++shard)
-                index_.prepare(shard, cells / IdIndex::shard_count + cells / IdIndex::shard_count / 32 + 1);
-        }
-        while (has_head && segments == head.segments && take(cell)) {
-            const Place place{cell.place};
-            const bool fits = cell.id != 0 && cell.born != 0 && place.segment() != 0 && place.segment() <= files_.segments() &&
-                              place.offset() >= sizeof(SegmentHead) &&
-                              (place.is_large() ? place.offset() == sizeof(SegmentHead)
-                                                : (place.bytes() >= sizeof(RecordHead) && place.offset() + place.bytes() <= files_.segment_bytes()));
-            if (!fits) refuse("names places that there are not");
-            index_.prepare(IdIndex::shard_of(cell.id));
-            index_.set(cell.id, place, cell.born);
-        }
-        left.erase(left.begin(), left.begin() + static_cast<std::ptrdiff_t>(used));
-    });
-    if (!has_head || segments != head.segments || !left.empty()) refuse("is incomplete");
+        if (segment.number == 0 || segment.units == 0 || segment.number + std::uint64_t{segment.units} > files_.segments() + 1 ||
+            segment.end > files_.segment_bytes() || segment.live > segment.units * files_.segment_bytes())
+            refuse("names segments that there are not");
+        for (std::uint32_t n = 0; n < segment.units; ++n)
+            if (segments_[segment.number + n].use != Use::free) refuse("names a segment twice");
+        Segment& known = segments_[segment.number];
+        known.use = Use::sealed;
+        known.kind = segment.kind;
+        known.units = segment.units;
+        known.end = segment.end;
+        known.filled_at = segment.filled_at;
+        known.live = segment.live;
+        known.birth.store(segment.birth);
+        for (std::uint32_t n = 1; n < segment.units; ++n) segments_[segment.number + n].use = Use::part;
+    }
+    std::array<std::uint64_t, IdIndex::shard_count> cells{};
+    for (std::size_t shard = 0; shard < cells.size(); ++shard) cells[shard] = image->foot.shards[shard].cells;
+    index_.wait_in([this, image](std::size_t shard) { return cells_of(*image, shard); }, cells);
+}
+
+/// What the index takes from the image.
+std::vector<layout::ImageCell> ObjectLog::cells_of(const LogFiles::Image& image, std::size_t shard) const {
+    std::vector<layout::ImageCell> cells = files_.read_cells(image, shard);
+    for (const layout::ImageCell& cell : cells) {
+        const Place place{cell.place};
+        const bool fits = cell.id != 0 && cell.born != 0 && IdIndex::shard_of(cell.id) == shard && place.segment() != 0 &&
+                          place.segment() <= files_.segments() && place.offset() >= sizeof(SegmentHead) &&
+                          (place.is_large() ? place.offset() == sizeof(SegmentHead)
+                                            : (place.bytes() >= sizeof(RecordHead) && place.offset() + place.bytes() <= files_.segment_bytes()));
+        if (!fits)
+            throw Error(errc::corrupt, path(), image.offsets[shard], "the image of the index names places that there are not; restore the file from a copy");
+    }
+    return cells;
 }
 
 std::uint64_t ObjectLog::units_of_run(std::uint64_t bytes) const {
@@ -133,61 +114,112 @@ void ObjectLog::claim(std::uint32_t number, std::uint32_t units, const SegmentHe
     segment.use = Use::sealed;
     segment.kind = head.kind;
     segment.units = units;
-    segment.newest = 0;
+    segment.filled_at = 0;
     segment.birth.store(head.birth);
 }
 
+/// Records of the tail in an order in which the last one of an id counts. Cold segments first: what cleaning moves is older than the tail. In each kind births go with time, so versions ascend in
+/// the hot ones; runs have a version each and come between them.
 void ObjectLog::read_tail() {
-    std::unordered_map<std::uint64_t, std::uint64_t> newest;  // version by id, of what the tail has, tombstones too
     const layout::Header& header = files_.header();
+    std::vector<std::pair<layout::TailSegment, SegmentHead>> segments;
     for (std::uint32_t i = 0; i < header.tail_segments; ++i) {
         const layout::TailSegment& tail = header.tail[i];
-        const auto refuse = [&](std::uint64_t offset, const char* what) {
-            throw Error(errc::corrupt, path(), files_.offset_of(tail.number) + offset,
-                        "segment " + std::to_string(tail.number) + " " + what + "; restore the file from a copy");
-        };
         if (tail.number == 0 || tail.number > files_.segments() || tail.from < sizeof(SegmentHead) || tail.from > tail.end ||
             tail.end > files_.segment_bytes())
             throw Error(errc::corrupt, path(), 0, "the header names a segment that there is not; restore the file from a copy");
+        const auto refuse = [&](const char* what) {
+            throw Error(errc::corrupt, path(), files_.offset_of(tail.number),
+                        "segment " + std::to_string(tail.number) + " " + what + "; restore the file from a copy");
+        };
         SegmentHead head;
         std::memcpy(&head, memory_of(tail.number), sizeof head);
-        if (!is_head(head, tail.number)) refuse(0, "has no sound head");
+        if (!is_head(head, tail.number)) refuse("has no sound head");
         std::uint64_t units = 1;
         if (head.kind == SegmentKind::large) {
-            if (head.large_bytes > files_.segments() * files_.segment_bytes()) refuse(0, "is larger than the heap");
+            if (head.large_bytes > files_.segments() * files_.segment_bytes()) refuse("is larger than the heap");
             units = units_of_run(head.large_bytes);
-            if (tail.number + units > files_.segments() + 1) refuse(0, "is larger than the heap");
+            if (tail.number + units > files_.segments() + 1) refuse("is larger than the heap");
         }
         claim(tail.number, static_cast<std::uint32_t>(units), head);
-        Segment& segment = segments_[tail.number];
-        segment.in_tail = true;
-        segment.end = tail.end;
+        segments_[tail.number].in_tail = true;
+        segments_[tail.number].end = tail.end;
+        segments_[tail.number].filled_at = header.serial;
         tail_.push_back(tail);
-        for (std::uint64_t at = tail.from; at < tail.end;) {
-            const auto& record = *reinterpret_cast<const RecordHead*>(memory_of(tail.number) + at);
-            const std::uint64_t length = head.kind == SegmentKind::large
-                                             ? sizeof record
-                                             : layout::record_bytes(record.length & ~(layout::record_removes | layout::record_is_large));
-            if (tail.end - at < sizeof record || length > tail.end - at) refuse(at, "has a record that is damaged");
-            const Place place = head.kind == SegmentKind::large ? Place::run_at(tail.number, at) : Place::at(tail.number, at, length);
-            if (record.id == 0 || (record.born == 0 && (record.length & layout::record_removes) == 0) ||
-                !is_sound(tail.number, at, record, bytes_at(place)))
-                refuse(at, "has a record that is damaged");
-            segment.newest = std::max(segment.newest, record.version);
+        segments.emplace_back(tail, head);
+    }
+    // Runs first, so that all of them are known, and each comes before the hot records that are newer.
+    const auto order_of = [](const auto& segment) {
+        const SegmentKind kind = segment.second.kind;
+        return std::pair(kind == SegmentKind::large ? 0 : kind == SegmentKind::cold ? 1 : 2, segment.second.birth);
+    };
+    std::sort(segments.begin(), segments.end(), [&](const auto& a, const auto& b) { return order_of(a) < order_of(b); });
+    if (planted(Bug::log_heap_last_read_counts)) std::reverse(segments.begin(), segments.end());
+
+    std::vector<FoundRecord> batch;
+    batch.reserve(found_at_once);
+    const auto add = [&](const FoundRecord& found) {
+        index_.prefetch(found.id);
+        batch.push_back(found);
+        if (batch.size() == found_at_once) apply_found(batch);
+    };
+    std::map<std::uint64_t, FoundRecord> runs;  // by version
+    const auto add_runs_before = [&](std::uint64_t version) {
+        for (; !runs.empty() && runs.begin()->first < version; runs.erase(runs.begin())) add(runs.begin()->second);
+    };
+    std::uint64_t newest = 0;
+    for (const auto& [tail, head] : segments) {
+        read_segment(tail, head.kind, [&, kind = head.kind](const FoundRecord& found) {
             ++restoration_.from_segments;
-            std::uint64_t& known = newest[record.id];
-            if (record.version >= known || planted(Bug::log_heap_last_read_counts)) {
-                known = record.version;
-                if ((record.length & layout::record_removes) != 0) {
-                    index_.erase(record.id);
-                } else {
-                    index_.prepare(IdIndex::shard_of(record.id));
-                    index_.set(record.id, place, record.born);
-                }
+            if (kind == SegmentKind::large) {
+                runs.emplace(found.version, found);
+                return;
             }
-            at += length;
+            if (kind == SegmentKind::hot) {
+                if (found.version < newest && !planted(Bug::log_heap_last_read_counts)) refuse_record(found.segment, found.offset);
+                newest = found.version;
+                add_runs_before(newest);
+            }
+            add(found);
+        });
+    }
+    add_runs_before(~std::uint64_t{0});
+    apply_found(batch);
+}
+
+void ObjectLog::refuse_record(std::uint32_t segment, std::uint64_t offset) const {
+    throw Error(errc::corrupt, path(), files_.offset_of(segment) + offset,
+                "segment " + std::to_string(segment) + " has a record that is damaged; restore the file from a copy");
+}
+
+template <class F>
+void ObjectLog::read_segment(const layout::TailSegment& tail, SegmentKind kind, F&& f) {
+    for (std::uint64_t at = tail.from; at < tail.end;) {
+        const auto& record = *reinterpret_cast<const RecordHead*>(memory_of(tail.number) + at);
+        if (tail.end - at < sizeof record) refuse_record(tail.number, at);
+        const bool removes = (record.length & layout::record_removes) != 0;
+        const std::uint64_t length = kind == SegmentKind::large
+                                         ? sizeof record
+                                         : layout::record_bytes(record.length & ~(layout::record_removes | layout::record_is_large));
+        if (length > tail.end - at) refuse_record(tail.number, at);
+        const Place place = kind == SegmentKind::large ? Place::run_at(tail.number, at) : Place::at(tail.number, at, length);
+        if (record.id == 0 || (record.born == 0 && !removes) || !is_sound(tail.number, at, record, bytes_at(place))) refuse_record(tail.number, at);
+        f(FoundRecord{record.id, removes ? Place{} : place, record.born, record.version, tail.number, static_cast<std::uint32_t>(at)});
+        at += length;
+    }
+}
+
+/// The batch is empty afterwards.
+void ObjectLog::apply_found(std::vector<FoundRecord>& batch) {
+    for (const FoundRecord& found : batch) {
+        if (found.place) {
+            index_.prepare(IdIndex::shard_of(found.id));
+            index_.set(found.id, found.place, found.born);
+        } else {
+            index_.erase(found.id);
         }
     }
+    batch.clear();
 }
 
 void ObjectLog::read_ring() {
@@ -262,7 +294,7 @@ void ObjectLog::read_ring() {
         claim(number, static_cast<std::uint32_t>(units_of_run(head.large_bytes)), head);
         segments_[number].in_tail = true;
         segments_[number].end = sizeof(SegmentHead) + sizeof(RecordHead);
-        segments_[number].newest = found.serial;
+        segments_[number].filled_at = found.serial;
     }
     // What the image says of values that are replaced here keeps no segment: there must be as much room as there was.
     for (const FoundOperation& found : all) index_.erase(found.head.id);
@@ -321,7 +353,6 @@ void ObjectLog::resume_hot() {
 
 /// What lives where, and what is free.
 void ObjectLog::count_live() {
-    live_ = 0;
     for (std::uint64_t n = 1; n <= files_.segments(); ++n) segments_[n].live = 0;
     for (std::size_t shard = 0; shard < IdIndex::shard_count; ++shard) {
         index_.for_each_in(shard, [&](std::uint64_t id, Place place, std::uint64_t) {
@@ -332,17 +363,22 @@ void ObjectLog::count_live() {
                             "the value " + std::to_string(id) + " lies where no record is; restore the file from a copy");
             }
             segment.live += live_bytes_at(place);
-            live_ += live_bytes_at(place);
         });
     }
+    sum_segments();
+}
+
+void ObjectLog::sum_segments() {
+    live_ = 0;
     free_ = 0;
     for (std::uint64_t n = 1; n <= files_.segments(); ++n) {
+        live_ += segments_[n].live;
         if (segments_[n].use == Use::free) ++free_;
         segments_[n].is_allocated = segments_[n].use != Use::free;
     }
 }
 
-/// A new life of the ring, and after a crash an image of what was found.
+/// A new life of the ring; what was found in the old one stands in segments that a header names.
 void ObjectLog::start_log() {
     const log::RingStart start = planted(Bug::log_heap_same_epoch) ? log::RingStart{files_.ring_start().epoch, 0, 1, files_.ring_start().chain_seed}
                                                                    : log::RingStart{{random_u64()}, 0, 1, random_u64()};
@@ -352,16 +388,11 @@ void ObjectLog::start_log() {
     log_ = std::make_unique<log::GroupLog>(std::make_unique<log::Ring>(files_.ring(), files_.identity(), start, start.position), Serial{serial_},
                                            options);
     log_->on_pressure = [this] { ask_keeper(); };  // whoever appends has the lock
-    if (restoration_.was_clean && tail_.empty()) {
+    if (tail_.size() + tail_room <= layout::tail_max)
         flush();
-    } else {
-        try {
-            checkpoint_now(false);
-        } catch (const Error& error) {
-            if (is_poisoned_ || static_cast<errc>(error.code().value()) != errc::no_space || tail_.size() + tail_room > layout::tail_max) throw;
-            flush();  // a full disk has no room for an image: the old one goes on counting, with a longer tail
-        }
-    }
+    else
+        checkpoint_now(false);
+    if (!tail_.empty()) since_checkpoint_ = checkpoint_bytes();  // an image is due, and opening doesn't wait for it
     for (std::uint32_t n = 1; n <= files_.segments(); ++n) free_if_dead(n, 0);
     // Each recovery takes segments for what it finds in the ring: the next one shall have some, however short this life is.
     ensure_free(reserve + 1, 0, 0);

@@ -64,7 +64,7 @@ void ObjectLog::begin_segment(std::uint32_t number, SegmentKind kind, std::uint3
     segment.kind = kind;
     segment.units = units;
     segment.live = 0;
-    segment.newest = 0;
+    segment.filled_at = serial_;
     segment.in_tail = true;
     segment.is_emptied = segment.is_damaged = false;
     free_ -= units;
@@ -106,12 +106,12 @@ void ObjectLog::write_record(std::uint32_t number, std::uint64_t offset, RecordH
 }
 
 /// Records were written up to there.
-void ObjectLog::grow_open(Open& open, std::uint64_t end, std::uint64_t newest) {
+void ObjectLog::grow_open(Open& open, std::uint64_t end) {
     const std::uint64_t grown = end - open.end;
     open.end = end;
     Segment& segment = segments_[open.number];
     segment.end = static_cast<std::uint32_t>(end);
-    segment.newest = std::max(segment.newest, newest);
+    segment.filled_at = serial_;
     (open.kind == SegmentKind::cold ? counts_.moved_bytes : counts_.put_bytes) += grown;
     since_checkpoint_ += grown;
 }
@@ -121,7 +121,7 @@ Place ObjectLog::place_record(Open& open, const RecordHead& head, std::span<cons
     const std::uint64_t length = layout::record_bytes(bytes.size());
     TAIYEN_CHECK(open.number != 0);
     write_record(open.number, offset, head, bytes);
-    grow_open(open, offset + length, head.version);
+    grow_open(open, offset + length);
     return Place::at(open.number, offset, length);
 }
 
@@ -220,7 +220,7 @@ Place ObjectLog::write_large(std::span<const std::byte> bytes, std::uint64_t id,
     for (std::uint64_t n = number + 1; n < number + units; ++n) segments_[n].use = Use::part;
     Segment& segment = segments_[number];
     segment.use = Use::sealed;
-    segment.newest = version;
+    segment.filled_at = version;
     segment.end = sizeof(SegmentHead) + sizeof(RecordHead);
     RecordHead head{0, layout::record_is_large, id, version, born};
     head.check = check_of(number, sizeof(SegmentHead), head, bytes);

@@ -95,6 +95,26 @@ BOOST_AUTO_TEST_CASE(of_several_records_the_newest_counts) {
     BOOST_TEST(noticed);
 }
 
+/// Whether what was put before closing is all there when the heap is opened again, and counted.
+bool closes_wholly() {
+    Disk disk;
+    auto log = disk.make();
+    for (std::uint64_t id = 1; id <= 100; ++id) log->put_as(LogId{id}, {});
+    log = disk.reopened(std::move(log), true);
+    const std::uint64_t from_segments = log->restoration().from_segments;
+    const bool is_whole = log->size() == 100 && from_segments == 0;
+    log->close();
+    return is_whole;
+}
+
+BOOST_AUTO_TEST_CASE(closing_writes_an_image_of_what_changed) {
+    BOOST_TEST(closes_wholly());
+    planted_bug = Bug::log_heap_closed_without_image;
+    const bool noticed = !closes_wholly();
+    planted_bug = Bug::none;
+    BOOST_TEST(noticed);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace

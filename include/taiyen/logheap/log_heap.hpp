@@ -280,6 +280,7 @@ public:
 
 private:
     logheap::ObjectLog& open_log() const;
+    bool leave_to_parent() noexcept;
     std::unique_ptr<logheap::ObjectLog> log_;
 };
 
