@@ -28,7 +28,7 @@ std::uint64_t ObjectLog::segment_room() const { return files_.segment_bytes() - 
 ///
 /// Best is the highest (1 − u) · age / u, u the share that lives, age that of the segment, not of what it holds (Rumble and others, section 4.2).
 std::optional<ObjectLog::Cleaning> ObjectLog::begin_cleaning() {
-    if (tail_.size() + tail_room > layout::tail_max) checkpoint_now(false);
+    if (tail_.size() + tail_room > layout::tail_max && !try_checkpoint()) return std::nullopt;
     struct Candidate {
         double worth;
         std::uint32_t number;
@@ -47,8 +47,8 @@ std::optional<ObjectLog::Cleaning> ObjectLog::begin_cleaning() {
     std::sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) { return a.worth > b.worth; });
     Cleaning cleaning;
     // The last free segment is for removals, which make more of them; cleaning takes it when there is no other one, and gives one back at once.
-    cleaning.takes_last = free_ == 1;
-    const std::uint64_t targets = cleaning.takes_last ? 1 : std::min<std::uint64_t>(free_ - std::min<std::uint64_t>(free_, 1), victims_max);
+    cleaning.takes_last = available() == 1;
+    const std::uint64_t targets = cleaning.takes_last ? 1 : std::min<std::uint64_t>(available() - std::min<std::uint64_t>(available(), 1), victims_max);
     const std::uint64_t space = (cold_.number != 0 ? files_.segment_bytes() - cold_.end : 0) + targets * segment_room();
     std::uint64_t moved = 0;
     for (const Candidate& candidate : candidates) {
@@ -72,10 +72,10 @@ void ObjectLog::find_survivors(Cleaning& cleaning) const {
             const auto& head = *reinterpret_cast<const RecordHead*>(memory_of(number) + at);
             const std::uint64_t length = layout::record_bytes(head.length & ~(layout::record_removes | layout::record_is_large));
             const Place place = Place::at(number, at, length);
-            if ((head.length & layout::record_removes) == 0 && index_.find(head.id) == place) {
-                if (at + length > end || !is_sound(number, at, head, bytes_at(place))) break;
+            if (at + length > end) break;
+            // A damaged one stays, and so does its segment.
+            if ((head.length & layout::record_removes) == 0 && index_.find(head.id) == place && is_sound(number, at, head, bytes_at(place)))
                 cleaning.survivors.push_back({head.version, head.id, place});
-            }
             at += length;
         }
     }
@@ -89,7 +89,7 @@ bool ObjectLog::begin_stretch(Cleaning& cleaning) {
     if (cleaning.next == cleaning.survivors.size()) return false;
     const std::uint64_t first = cleaning.survivors[cleaning.next].place.bytes();
     const bool needs_segment = cold_.number == 0 || cold_.end + first > files_.segment_bytes();
-    if (needs_segment && free_ <= (cleaning.takes_last ? 0 : 1)) {  // what is left stays where it is
+    if (needs_segment && available() <= (cleaning.takes_last ? 0 : 1)) {  // what is left stays where it is
         cleaning.is_cut = true;
         return false;
     }
@@ -181,6 +181,11 @@ bool ObjectLog::go_on_cleaning(Cleaning& cleaning) {
             if (cleaning.step == Cleaning::Step::has_room) copy_stretch(cleaning);
             if (cleaning.step == Cleaning::Step::copied) apply_copies(cleaning, cleaning.copies.size());
         } while (begin_stretch(cleaning));
+    } catch (const std::bad_alloc&) {  // no room, or no memory: what is left stays where it is
+        cleaning.is_cut = true;
+        if (!is_poisoned_) return end_cleaning(cleaning);
+        end_cleaning(cleaning);
+        throw;
     } catch (...) {
         cleaning.is_cut = true;
         end_cleaning(cleaning);
@@ -189,48 +194,47 @@ bool ObjectLog::go_on_cleaning(Cleaning& cleaning) {
     return end_cleaning(cleaning);
 }
 
-/// Cleans until so many segments are free. Throws: HeapFull: fewer than `at_least` could be won.
+/// Cleans until so many segments can be taken; they have blocks. Throws: HeapFull: fewer than `at_least` could be won.
 void ObjectLog::ensure_free(std::uint64_t wanted, std::uint64_t at_least, std::uint64_t wanted_bytes) {
-    if (free_ >= wanted) return;
-    free_unpinned();
+    allocate_ahead(wanted);
+    if (available() >= wanted) return;
     finish_ahead();
-    bool has_checkpoint = false;
+    bool has_looked = false;
     const auto look_at_tail = [&] {  // its segments may be cleaned then, and those without a value are free
-        has_checkpoint = true;
-        try {
-            checkpoint_now(false);
-        } catch (const Error& error) {
-            if (is_poisoned_ || static_cast<errc>(error.code().value()) != errc::no_space) throw;
-        }
+        has_looked = true;
+        try_checkpoint();
     };
-    for (int idle = 0; free_ < wanted && idle < 24;) {
-        const std::uint64_t before = free_;
+    free_unpinned();
+    for (int idle = 0; available() < wanted && idle < 24; free_unpinned()) {
+        const std::uint64_t before = available();
         const LogHeapStats counts = counts_;
         if (!emptied_.empty() || clean_batch())
             flush();
-        else if (!has_checkpoint)
+        else if (!has_looked)
             look_at_tail();
+        else if (pinned_segments() != 0)
+            std::this_thread::yield();  // most views live for a moment
         else
             break;
         const std::uint64_t emptied = (counts_.cleaned_segments - counts.cleaned_segments) * segment_room();
         const bool won_some = emptied > counts_.moved_bytes - counts.moved_bytes + segment_room() / 16;  // which will be a segment with what is won next
-        if (free_ <= before && !won_some) ++idle;
-        if (idle == 2 && !has_checkpoint) look_at_tail();
+        if (available() <= before && !won_some) ++idle;
+        if (idle == 2 && !has_looked) look_at_tail();
     }
-    if (free_ < at_least) throw HeapFull(wanted_bytes, 0, HeapFull::Cause::values, path().string());
+    if (available() < at_least) throw_full(wanted_bytes);
 }
 
 std::size_t ObjectLog::clean(std::size_t bytes) {
     const auto lock = lock_for_writing();
     finish_ahead();
     const std::uint64_t before = free_;
-    bool has_checkpoint = false;
+    bool has_looked = false;
     for (int i = 0; i < 1024 && (free_ - std::min(free_, before)) * files_.segment_bytes() < bytes; ++i) {
         if (clean_batch()) {
             flush();
-        } else if (!has_checkpoint) {
-            checkpoint_now(false);  // segments of the tail may be cleaned now
-            has_checkpoint = true;
+        } else if (!has_looked) {
+            try_checkpoint();  // segments of the tail may be cleaned now
+            has_looked = true;
         } else {
             break;
         }

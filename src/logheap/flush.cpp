@@ -124,6 +124,19 @@ void ObjectLog::flush() { flush_now(false, false); }
 
 void ObjectLog::checkpoint_now(bool is_clean) { flush_now(true, is_clean); }
 
+/// An image, if there is room for it, on the disk and in memory. False: the old one goes on counting.
+bool ObjectLog::try_checkpoint() {
+    try {
+        checkpoint_now(false);
+        return true;
+    } catch (const Error& error) {
+        if (is_poisoned_ || static_cast<errc>(error.code().value()) != errc::no_space) throw;
+    } catch (const std::bad_alloc&) {
+        if (is_poisoned_) throw;
+    }
+    return false;
+}
+
 void ObjectLog::flush_now(bool with_image, bool is_clean) {
     finish_ahead();
     durable_step("writing the ring", [&] { log_->wait_durable({serial_}); });

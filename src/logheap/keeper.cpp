@@ -87,9 +87,9 @@ std::uint64_t ObjectLog::free_wanted_ahead() const {
 }
 
 std::optional<ObjectLog::Task> ObjectLog::next_task() const {
-    if (log_->used() > log_->capacity() / 2) return Task::flush;
+    if (log_->used() >= log_->capacity() / 2) return Task::flush;
     if (since_checkpoint_ >= checkpoint_bytes() || tail_.size() > layout::tail_max / 2) return Task::image;
-    if (free_ < free_wanted_ahead()) return emptied_.empty() ? Task::cleaning : Task::flush;
+    if (available() < free_wanted_ahead()) return emptied_.empty() ? Task::cleaning : Task::flush;
     return std::nullopt;
 }
 

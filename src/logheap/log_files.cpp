@@ -78,7 +78,7 @@ std::optional<Error> problem_of(const Header& header, unsigned slot, const std::
     const bool fits = header.segment_bytes >= layout::segment_bytes_min && header.segment_bytes <= layout::segment_bytes_max &&
                       (header.segment_bytes & (header.segment_bytes - 1)) == 0 && header.segments >= layout::segments_min &&
                       header.segments <= layout::segments_max && header.image_place <= 1 &&
-                      header.image_bytes <= header.segments * header.segment_bytes && header.tail_segments <= layout::tail_max &&
+                      header.image_bytes <= layout::image_room(header) && header.tail_segments <= layout::tail_max &&
                       header.sequence % 2 == slot && header.ring_position % page_bytes == 0 && header.ring_capacity % page_bytes == 0 &&
                       header.next_id != 0 &&
                       std::max({header.next_id, header.next_birth, header.serial, header.ring_sequence, header.ring_position}) < count_end;
@@ -119,6 +119,7 @@ void LogFiles::adopt_draft() noexcept { std::memcpy(header_.data(), draft_.data(
 void LogFiles::know_sizes() noexcept {
     segment_bytes_ = header().segment_bytes;
     segments_ = header().segments;
+    image_room_ = layout::image_room(header());
 }
 
 LogFiles LogFiles::create(io::Storage& storage, const std::filesystem::path& path, const std::filesystem::path& ring_path,
@@ -152,6 +153,7 @@ LogFiles LogFiles::create(io::Storage& storage, const std::filesystem::path& pat
     if (!files.values_->try_lock(io::Lock::exclusive)) throw Error(errc::busy, path, "another process has locked the new heap; try again");
     files.values_->resize(files.image_offset(2));
     files.values_->allocate(0, layout::slots * layout::slot_bytes);
+    files.allocate_images(header.segments * sizeof(layout::ImageSegment) + sizeof(layout::ImageFoot));
     files.values_->sync();
     files.write_draft();
     files.adopt_draft();
@@ -231,6 +233,14 @@ void LogFiles::end_creation(io::Storage& storage) {
     log::Ring::write_identity(*ring_, identity_);
 }
 
+void LogFiles::allocate_images(ByteCount bytes) {
+    if (bytes <= images_allocated_) return;
+    const ByteCount to = std::min(round_up(bytes + bytes / 4, 64_KiB), image_room_);
+    if (to <= images_allocated_) return;
+    for (const std::uint32_t place : {0U, 1U}) values_->allocate(image_offset(place) + images_allocated_, to - images_allocated_);
+    images_allocated_ = to;
+}
+
 void LogFiles::write_image(std::uint64_t serial, std::span<const layout::ImageSegment> segments,
                            const std::function<std::span<const layout::ImageCell>(std::size_t)>& cells_of) {
     Header& header = draft();
@@ -241,7 +251,7 @@ void LogFiles::write_image(std::uint64_t serial, std::span<const layout::ImageSe
     ByteCount filled = 0;
     const auto write = [&] {
         if (filled == 0) return;
-        if (written + filled > image_offset(1) - image_offset(0))
+        if (written + filled > image_room_)
             throw Error(errc::no_space, path(), begin, "the image of the index is larger than its place: ids changed while it was written");
         values_->allocate(begin + written, filled);
         values_->write(piece.first(filled), begin + written);

@@ -51,14 +51,13 @@ public:
     std::uint64_t segments() const { return segments_; }
     /// Where segment n, from 1 on, begins in the file.
     std::uint64_t offset_of(std::uint64_t segment) const { return layout::segments_begin + (segment - 1) * segment_bytes(); }
-    std::uint64_t image_offset(std::uint32_t place) const {
-        return offset_of(segments() + 1) +
-               place * round_up(segments() * segment_bytes() / 4 * 3 + segments() * sizeof(layout::ImageSegment) + 1_MiB, 1_MiB);
-    }
+    std::uint64_t image_offset(std::uint32_t place) const { return offset_of(segments() + 1) + place * image_room_; }
 
     /// Of a heap whose creation was cut short behind its name.
     void end_creation(io::Storage& storage);
 
+    /// Disk blocks for an image of so many bytes in both places, or for as much as there is place. Throws: Error{no_space}. Complexity: constant mostly.
+    void allocate_images(ByteCount bytes);
     /// Writes a new image where the header doesn't have one; the draft says so. Each shard is asked for once, in order; what it says counts until the next one is. Not synced.
     void write_image(std::uint64_t serial, std::span<const layout::ImageSegment> segments,
                      const std::function<std::span<const layout::ImageCell>(std::size_t shard)>& cells_of);
@@ -84,6 +83,8 @@ private:
     log::RingIdentity identity_;
     ByteCount segment_bytes_ = 0;
     std::uint64_t segments_ = 0;
+    ByteCount image_room_ = 0;        ///< of each place
+    ByteCount images_allocated_ = 0;  ///< of each place, as far as is known
     AlignedBuffer header_{layout::slot_bytes};
     AlignedBuffer draft_{layout::slot_bytes};
 };

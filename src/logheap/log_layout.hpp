@@ -155,6 +155,11 @@ struct ImageCell {
 };
 static_assert(sizeof(ImageCell) == 24);
 
+/// Bytes of a place for images.
+constexpr ByteCount image_room(const Header& header) {
+    return round_up(header.segments * header.segment_bytes / 4 * 3 + header.segments * sizeof(ImageSegment) + 1_MiB, 1_MiB);
+}
+
 /// As they are stored.
 template <class T>
 std::span<const std::byte> bytes_of(const T& of) {

@@ -223,6 +223,24 @@ std::uint64_t ObjectLog::checkpoint_bytes() const {
     return std::min<std::uint64_t>(files_.segments() * files_.segment_bytes() / 8, 1_GiB);
 }
 
+std::uint64_t ObjectLog::pinned_segments() const {
+    std::uint64_t pinned = 0;
+    for (std::uint64_t n = 1; n <= files_.segments(); ++n) pinned += segments_[n].pins.load(std::memory_order_relaxed) != 0 ? 1U : 0U;
+    return pinned;
+}
+
+/// Throws: HeapFull{disk}.
+void ObjectLog::ensure_image_room(std::uint64_t more_ids) {
+    const std::uint64_t ids = index_.size() + more_ids;
+    const std::uint64_t wanted = (ids + ids / 16) * sizeof(layout::ImageCell) + files_.segments() * sizeof(layout::ImageSegment) + sizeof(layout::ImageFoot);
+    try {
+        files_.allocate_images(wanted);
+    } catch (const Error& error) {
+        if (static_cast<errc>(error.code().value()) != errc::no_space) throw;
+        throw HeapFull(wanted, 0, HeapFull::Cause::disk, path().string());
+    }
+}
+
 void ObjectLog::refuse_beyond_limit(std::uint64_t more, std::uint64_t less, std::uint64_t wanted) const {
     if (live_ - less + more <= limit()) return;
     throw HeapFull(wanted, limit() > live_ ? limit() - live_ : 0, HeapFull::Cause::values, path().string());
@@ -324,8 +342,8 @@ Serial ObjectLog::commit(const LogBatch& batch) {
             operations.push_back({of.removes ? OperationKind::remove : OperationKind::put, static_cast<std::uint64_t>(of.id),
                                   std::span(batch.bytes_).subspan(of.begin, of.length), born});
         }
-        if (operations.empty()) return {serial_};
-        serial = write(operations);
+        // What happened already, others may wait for still.
+        serial = operations.empty() ? Serial{serial_} : write(operations);
     }
     wait_if_sync(serial);
     return serial;
@@ -369,17 +387,17 @@ Serial ObjectLog::write(std::span<Operation> operations) {
         throw Error(errc::invalid_argument, path(), "a batch of " + std::to_string(small) + " bytes takes too many segments; make it smaller");
     std::array<std::uint64_t, IdIndex::shard_count> ids{};
     for (const Operation& operation : operations) ++ids[IdIndex::shard_of(operation.id)];
+    // An image must always find room, or the tail would grow until nothing can be written.
+    if (more > less) ensure_image_room(operations.size());
     for (std::size_t shard = 0; shard < ids.size(); ++shard)
         if (ids[shard] != 0) index_.prepare(shard, ids[shard]);
     const bool must = tail_.size() + segments + runs + tail_room > layout::tail_max;
     // A thread of ours writes images in time, unless it can't keep up.
     if (must || since_checkpoint_ / (keeper_.joinable() ? 2 : 1) >= checkpoint_bytes()) {
-        try {
+        if (must)
             checkpoint_now(false);
-        } catch (const Error& error) {
-            if (must || is_poisoned_ || static_cast<errc>(error.code().value()) != errc::no_space) throw;
-            since_checkpoint_ = 0;  // a full disk: opening reads more meanwhile
-        }
+        else if (!try_checkpoint())
+            since_checkpoint_ = 0;  // opening reads more meanwhile
     }
 
     const std::uint64_t serial = serial_ + 1;
@@ -397,7 +415,6 @@ Serial ObjectLog::write(std::span<Operation> operations) {
         } else {
             finish_ahead();  // which takes segments itself
             ensure_free(reserve + segments, only_removes ? segments : reserve + segments, small);
-            allocate_ahead(segments);
         }
         if (tail_.size() + segments + runs + 4 > layout::tail_max) checkpoint_now(false);  // cleaning made it longer
         append(serial, operations);
@@ -494,8 +511,7 @@ LogHeapStats ObjectLog::stats() const {
     stats.segment_bytes = files_.segment_bytes();
     stats.segments = files_.segments();
     stats.free_segments = free_;
-    for (std::uint64_t n = 1; n <= files_.segments(); ++n)
-        if (segments_[n].pins.load(std::memory_order_relaxed) != 0) ++stats.pinned_segments;
+    stats.pinned_segments = pinned_segments();
     stats.views = views_.load();
     stats.index_bytes = index_.bytes();
     stats.appended = {serial_};

@@ -203,8 +203,10 @@ private:
     void refuse_none(LogId id) const;
     std::uint64_t version_of(std::uint64_t id) const;
     [[noreturn]] void throw_damaged(std::uint64_t id, Place place) const;
+    std::uint64_t pinned_segments() const;
     std::uint64_t limit() const;
     std::uint64_t checkpoint_bytes() const;
+    void ensure_image_room(std::uint64_t more_ids);
     void refuse_beyond_limit(std::uint64_t more, std::uint64_t less, std::uint64_t wanted) const;
     const layout::RecordHead& head_at(Place place) const;
     std::span<const std::byte> bytes_at(Place place) const;
@@ -221,8 +223,12 @@ private:
     /// A run of free segments; 0: there is none. Throws: HeapFull{disk}.
     std::uint32_t take_run(std::uint64_t units);
     std::uint64_t units_of_run(std::uint64_t bytes) const;
-    void allocate(std::uint32_t segment, std::uint64_t units);
+    bool allocate(std::uint64_t segment);
     void allocate_ahead(std::uint64_t count);
+    void make_reusable(std::uint32_t segment, std::uint64_t units);
+    [[noreturn]] void throw_full(std::uint64_t wanted_bytes) const;
+    /// Segments that can be taken.
+    std::uint64_t available() const { return is_disk_full_ ? free_allocated_ : free_; }
     std::uint32_t find_free(std::uint64_t units);
     void begin_segment(std::uint32_t segment, layout::SegmentKind kind, std::uint32_t units, std::uint64_t large_bytes, std::byte* at);
     void write_open(Open& open);
@@ -244,6 +250,7 @@ private:
     void end_flush(const Flush& flush);
     void flush();
     void checkpoint_now(bool is_clean);
+    bool try_checkpoint();
     void flush_now(bool with_image, bool is_clean);
 
     // cleaner.cpp
@@ -333,6 +340,8 @@ private:
     std::uint64_t next_id_ = 1;
     std::uint64_t next_birth_ = 1;
     std::uint64_t free_ = 0;
+    std::uint64_t free_allocated_ = 0;  ///< of them; as far as is known
+    bool is_disk_full_ = false;         ///< for segments: those without blocks are none
     std::uint64_t live_ = 0;
     std::uint64_t since_checkpoint_ = 0;
     std::uint64_t lowest_free_ = 1;  ///< no segment before it is free

@@ -163,7 +163,7 @@ void ObjectLog::read_tail() {
         batch.push_back(found);
         if (batch.size() == found_at_once) apply_found(batch);
     };
-    std::map<std::uint64_t, FoundRecord> runs;  // by version
+    std::multimap<std::uint64_t, FoundRecord> runs;  // by version
     const auto add_runs_before = [&](std::uint64_t version) {
         for (; !runs.empty() && runs.begin()->first < version; runs.erase(runs.begin())) add(runs.begin()->second);
     };
@@ -371,6 +371,7 @@ void ObjectLog::count_live() {
 void ObjectLog::sum_segments() {
     live_ = 0;
     free_ = 0;
+    free_allocated_ = 0;
     for (std::uint64_t n = 1; n <= files_.segments(); ++n) {
         live_ += segments_[n].live;
         if (segments_[n].use == Use::free) ++free_;
@@ -388,10 +389,10 @@ void ObjectLog::start_log() {
     log_ = std::make_unique<log::GroupLog>(std::make_unique<log::Ring>(files_.ring(), files_.identity(), start, start.position), Serial{serial_},
                                            options);
     log_->on_pressure = [this] { ask_keeper(); };  // whoever appends has the lock
-    if (tail_.size() + tail_room <= layout::tail_max)
-        flush();
-    else
+    if (tail_.size() + tail_room > layout::tail_max)
         checkpoint_now(false);
+    else
+        flush();
     if (!tail_.empty()) since_checkpoint_ = checkpoint_bytes();  // an image is due, and opening doesn't wait for it
     for (std::uint32_t n = 1; n <= files_.segments(); ++n) free_if_dead(n, 0);
     // Each recovery takes segments for what it finds in the ring: the next one shall have some, however short this life is.

@@ -17,44 +17,59 @@ using layout::RecordHead;
 using layout::SegmentHead;
 using layout::SegmentKind;
 
-/// The lowest run of free segments, so that the file takes no more than it needs; 0: there is none. Complexity: linear in the segments behind the lowest free one.
+/// The lowest run of segments that can be taken, so that the file takes no more than it needs; a single one has blocks already if any has. 0: there is none.
+/// Complexity: linear in the segments behind the lowest free one.
 std::uint32_t ObjectLog::find_free(std::uint64_t units) {
-    std::uint64_t lowest = 0;
+    const bool needs_blocks = units == 1 ? free_allocated_ != 0 : is_disk_full_;
+    bool has_seen_free = false;
     std::uint64_t run = 0;
     for (std::uint64_t n = lowest_free_; n <= files_.segments(); ++n) {
         const bool is_free = segments_[n].use == Use::free;
-        if (is_free && lowest == 0) lowest = lowest_free_ = n;
-        run = is_free ? run + 1 : 0;
+        if (is_free && !has_seen_free) lowest_free_ = n;
+        has_seen_free = has_seen_free || is_free;
+        run = is_free && (segments_[n].is_allocated || !needs_blocks) ? run + 1 : 0;
         if (run == units) return static_cast<std::uint32_t>(n + 1 - units);
     }
     return 0;
 }
 
-/// Disk blocks for them, and every operation that made what lay there dead is durable.
-void ObjectLog::allocate(std::uint32_t segment, std::uint64_t units) {
+/// Disk blocks for a free segment. False: the disk is full.
+bool ObjectLog::allocate(std::uint64_t segment) {
+    if (segments_[segment].is_allocated) return true;
+    try {
+        if (writes_) files_.values().allocate(files_.offset_of(segment), files_.segment_bytes());
+    } catch (const Error& error) {
+        if (static_cast<errc>(error.code().value()) != errc::no_space) throw;
+        return false;
+    }
+    segments_[segment].is_allocated = true;
+    ++free_allocated_;
+    return true;
+}
+
+/// So many free segments have blocks, if the disk has room: what fills them can't run out of it.
+void ObjectLog::allocate_ahead(std::uint64_t count) {
+    if (free_allocated_ >= std::min(count, free_)) return;
+    const bool was_full = is_disk_full_;
+    is_disk_full_ = false;
+    for (std::uint64_t n = lowest_free_; n <= files_.segments() && free_allocated_ < count; ++n) {
+        if (segments_[n].use != Use::free || allocate(n)) continue;
+        is_disk_full_ = true;
+        if (was_full) return;  // else others are tried, too: an earlier life of the heap may have given them blocks
+    }
+    is_disk_full_ = is_disk_full_ && free_allocated_ < count;
+}
+
+/// They have blocks, and every operation that made what lay there dead is durable. Throws: HeapFull{disk}.
+void ObjectLog::make_reusable(std::uint32_t segment, std::uint64_t units) {
     for (std::uint64_t n = segment; n < segment + units; ++n) {
-        if (!segments_[n].is_allocated && writes_) {
-            try {
-                files_.values().allocate(files_.offset_of(n), files_.segment_bytes());
-            } catch (const Error& error) {
-                if (static_cast<errc>(error.code().value()) != errc::no_space) throw;
-                throw HeapFull(files_.segment_bytes(), 0, HeapFull::Cause::disk, path().string());
-            }
-            segments_[n].is_allocated = true;
+        if (!allocate(n)) {
+            is_disk_full_ = true;
+            throw HeapFull(files_.segment_bytes(), 0, HeapFull::Cause::disk, path().string());
         }
         if (log_ && log_->durable().value < segments_[n].reusable_from)
             durable_step("writing the ring", [&] { log_->wait_durable({segments_[n].reusable_from}); });
     }
-}
-
-/// The next segments that will be taken have their blocks: what fills them can't run out of disk.
-void ObjectLog::allocate_ahead(std::uint64_t count) {
-    for (std::uint64_t n = lowest_free_; n <= files_.segments() && count != 0; ++n) {
-        if (segments_[n].use != Use::free) continue;
-        allocate(static_cast<std::uint32_t>(n), 1);
-        --count;
-    }
-    if (count != 0) throw HeapFull(count * files_.segment_bytes(), 0, HeapFull::Cause::values, path().string());
 }
 
 void ObjectLog::begin_segment(std::uint32_t number, SegmentKind kind, std::uint32_t units, std::uint64_t large_bytes, std::byte* at) {
@@ -68,6 +83,7 @@ void ObjectLog::begin_segment(std::uint32_t number, SegmentKind kind, std::uint3
     segment.in_tail = true;
     segment.is_emptied = segment.is_damaged = false;
     free_ -= units;
+    free_allocated_ -= units;
     ask_keeper();
     SegmentHead head{layout::segment_magic, {}, number, kind, birth, large_bytes, 0, 0};
     std::copy_n(files_.header().heap, 16, head.heap);
@@ -77,8 +93,8 @@ void ObjectLog::begin_segment(std::uint32_t number, SegmentKind kind, std::uint3
 
 void ObjectLog::take(Open& open) {
     const std::uint32_t number = find_free(1);
-    if (number == 0) throw HeapFull(files_.segment_bytes(), 0, HeapFull::Cause::values, path().string());
-    allocate(number, 1);
+    if (number == 0) throw_full(files_.segment_bytes());
+    make_reusable(number, 1);
     vm::map_anonymous(memory_of(number), files_.segment_bytes());
     vm::prefer_huge_pages(memory_of(number), files_.segment_bytes());
     begin_segment(number, open.kind, 1, 0, memory_of(number));
@@ -137,10 +153,12 @@ void ObjectLog::write_open(Open& open) {
 
 void ObjectLog::seal(Open& open) {
     if (tail_.size() == tail_.capacity()) tail_.reserve(2 * tail_.size() + 16);  // before anything changes
-    durable_step("writing a segment", [&] { write_open(open); });
+    durable_step("writing a segment", [&] {
+        write_open(open);
 #if !defined(TAIYEN_THREAD_SANITIZER)  // which takes a mapping for a write; those who look there see the same bytes
-    if (writes_) files_.values().map_private(memory_of(open.number), files_.segment_bytes(), files_.offset_of(open.number), io::Protection::read);
+        if (writes_) files_.values().map_private(memory_of(open.number), files_.segment_bytes(), files_.offset_of(open.number), io::Protection::read);
 #endif
+    });
     Segment& segment = segments_[open.number];
     segment.use = Use::sealed;
     segment.in_tail = open.end > open.from;
@@ -185,6 +203,7 @@ void ObjectLog::make_free(std::uint32_t number) noexcept {
         segment.reusable_from = from;
     }
     free_ += units;
+    free_allocated_ += units;  // whoever took them gave them blocks
     lowest_free_ = std::min<std::uint64_t>(lowest_free_, number);
 }
 
@@ -196,9 +215,13 @@ void ObjectLog::free_unpinned() {
         if (segments_[n].use == Use::pinned) make_free(n);
 }
 
+void ObjectLog::throw_full(std::uint64_t wanted_bytes) const {
+    throw HeapFull(wanted_bytes, 0, is_disk_full_ ? HeapFull::Cause::disk : HeapFull::Cause::values, path().string());
+}
+
 std::uint32_t ObjectLog::take_run(std::uint64_t units) {
     const std::uint32_t number = find_free(units);
-    if (number != 0) allocate(number, units);
+    if (number != 0) make_reusable(number, units);
     return number;
 }
 
@@ -208,11 +231,11 @@ Place ObjectLog::write_large(std::span<const std::byte> bytes, std::uint64_t id,
     finish_ahead();
     ensure_free(reserve + units, reserve + units, bytes.size());
     std::uint32_t number = take_run(units);
-    for (int i = 0; number == 0 && i < 8 && clean_batch(); ++i) {  // there is room, but not in one piece: what lies between is moved
+    for (int i = 0; number == 0 && i < 8 && clean_batch(); ++i, free_unpinned()) {  // there is room, but not in one piece: what lies between is moved
         checkpoint_now(false);
         number = take_run(units);
     }
-    if (number == 0 || free_ < reserve + units) throw HeapFull(bytes.size(), 0, HeapFull::Cause::values, path().string());
+    if (number == 0 || available() < reserve + units) throw_full(bytes.size());
     files_.values().map_private(memory_of(number), units * files_.segment_bytes(), files_.offset_of(number), io::Protection::read);
     const AlignedBuffer first(page_bytes);
     std::memset(first.data(), 0, first.size());

@@ -115,6 +115,39 @@ BOOST_AUTO_TEST_CASE(closing_writes_an_image_of_what_changed) {
     BOOST_TEST(noticed);
 }
 
+BOOST_AUTO_TEST_CASE(large_values_of_one_batch_are_all_found_in_the_tail) {
+    Disk disk;
+    auto log = disk.make();
+    logheap::test::Values values;
+    std::mt19937_64 random(1);
+    LogBatch batch;
+    for (std::uint64_t id = 1; id <= 3; ++id) {
+        values[id] = logheap::test::some_bytes(random, id == 3 ? 10 : 100'000);
+        batch.put(LogId{id}, values[id]);
+    }
+    log->commit(batch);
+    log->do_ahead(ObjectLog::Task::flush, [] {}, [] {});
+    log = disk.reopened(std::move(log), false);
+    BOOST_TEST(log->restoration().from_segments == 3U);
+    logheap::test::require_equal(logheap::test::values_of(*log), values, "after a crash");
+    log->close();
+}
+
+BOOST_AUTO_TEST_CASE(a_batch_that_finds_its_work_done_waits_for_who_did_it) {
+    Disk disk;
+    const auto log = disk.make();
+    log->put_as(LogId{7}, {});
+    planted_bug = Bug::log_heap_acknowledged_early;  // as if another thread were waiting still
+    log->remove(LogId{7});
+    planted_bug = Bug::none;
+    BOOST_TEST(log->last_durable().value == 1U);
+    LogBatch batch;
+    batch.remove(LogId{7});
+    BOOST_TEST(log->commit(batch).value == 2U);
+    BOOST_TEST(log->last_durable().value == 2U);
+    log->close();
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace

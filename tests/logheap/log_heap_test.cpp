@@ -204,7 +204,7 @@ BOOST_AUTO_TEST_CASE(a_batch_of_small_and_large_values_has_room_for_all_or_happe
     std::uint64_t refused = 0;
     std::mt19937_64 random(taiyen::test::seed_of_run());
     std::map<std::uint64_t, std::size_t> sizes;
-    for (int round = 0; round < 60; ++round) {
+    for (int round = 0; round < 60 || (refused == 0 && round < 600); ++round) {
         LogBatch batch;
         std::map<std::uint64_t, std::size_t> after = sizes;
         for (std::uint64_t i = 0; i < 12; ++i) {
@@ -585,7 +585,16 @@ BOOST_AUTO_TEST_CASE(a_flipped_bit_is_told_and_nothing_else_is_lost) {
     for (std::uint64_t i = 0; i < 100; ++i)
         if (i != 50) BOOST_TEST(holds(heap, handles[i], bytes_of(3000, i)));
     BOOST_TEST(throws(errc::corrupt, [&] { heap.replace(handles[50], handles[50].born, text("x")); }));
+    // Cleaning moves what lies beside it, also behind it: once it ends, the whole segment is free.
+    for (std::uint64_t i = 0; i < 100; ++i)
+        if (i % 2 == 0 && i != 50) BOOST_TEST(heap.remove(handles[i]));
+    heap.checkpoint();
+    heap.clean(4_MiB);
+    const std::uint64_t free = heap.stats().free_segments;
     BOOST_TEST(heap.update(handles[50], text("x")));
+    heap.checkpoint();
+    BOOST_TEST(heap.stats().free_segments > free);
+    for (std::uint64_t i = 1; i < 100; i += 2) BOOST_TEST(holds(heap, handles[i], bytes_of(3000, i)));
     BOOST_TEST(heap.remove(handles[50]));
     BOOST_TEST(heap.verify().damaged.empty());
 }
@@ -744,6 +753,76 @@ BOOST_AUTO_TEST_CASE(a_full_disk_refuses_and_loses_nothing) {
     log = reopened(disk, std::move(log));
     logheap::test::require_equal(logheap::test::values_of(*log), values, "afterwards");
     log->close();
+}
+
+BOOST_AUTO_TEST_CASE(a_sparse_heap_on_a_full_disk_goes_on_with_the_room_that_it_has) {
+    io::SimulatedStorage disk;
+    disk.add_directory("/disk");
+    LogHeapOptions options = small(200);
+    options.background = false;
+    auto log = ObjectLog::open(disk, "/disk/x.tyl", options, ObjectLog::Opening::create);
+    std::mt19937_64 random(taiyen::test::seed_of_run());
+    for (std::uint64_t id = 1; id <= 400; ++id) log->put_as(LogId{id}, bytes_of(3000, id));
+    disk.set_space(disk.used_bytes());
+    for (int life = 0; life < 4; ++life) {
+        for (int i = 0; i < 1500; ++i) {
+            const std::uint64_t id = 1 + random() % 400;
+            const bool must = i % 3 == 0;
+            try {
+                if (must)
+                    log->remove(LogId{id});
+                else
+                    log->put_as(LogId{id}, bytes_of(random() % 3000, id));
+            } catch (const HeapFull& full) {
+                BOOST_TEST_REQUIRE(!must);
+                BOOST_TEST((full.cause() == HeapFull::Cause::disk));
+            }
+        }
+        for (std::uint64_t id = 1; id <= 60; ++id) log->put_as(LogId{id}, bytes_of(3000, id));  // so much is free by now
+        log->check_sums();
+        BOOST_TEST(log->verify().damaged.empty());
+        if (life % 2 == 0) {
+            log->close();
+            log.reset();
+            disk.disconnect();
+            log = ObjectLog::open(disk, "/disk/x.tyl", options, ObjectLog::Opening::open);
+        } else {
+            log->abandon();
+            log.reset();
+            disk.disconnect();
+            log = ObjectLog::open(disk, "/disk/x.tyl", options, ObjectLog::Opening::open);
+        }
+    }
+    log->close();
+}
+
+BOOST_AUTO_TEST_CASE(random_lives_on_a_full_disk_refuse_no_removal) {
+    const std::uint64_t seed = taiyen::test::seed_of_run();
+    for (std::uint64_t life = 0; life < 6; ++life) {
+        std::mt19937_64 random(seed + life);
+        io::SimulatedStorage disk;
+        disk.add_directory("/disk");
+        LogHeapOptions options = small(20 + random() % 100);
+        options.background = false;
+        logheap::test::Mix mix;
+        mix.large_one_in = life % 2 == 0 ? 20 : 0;
+        auto log = ObjectLog::open(disk, "/disk/x.tyl", options, ObjectLog::Opening::create);
+        logheap::test::Values values;
+        for (int part = 0; part < 12; ++part) {
+            const std::string when = "life " + std::to_string(life) + ", part " + std::to_string(part);
+            disk.set_space(part % 4 == 3 ? ~ByteCount{0} : disk.used_bytes() + random() % 100'000);
+            for (int i = 0; i < 120; ++i) logheap::test::operate(*log, values, random, mix);
+            log->check_sums();
+            logheap::test::require_equal(logheap::test::values_of(*log), values, when);
+            if (random() % 3 == 0) log->close();
+            log->abandon();
+            log.reset();
+            disk.disconnect();
+            log = ObjectLog::open(disk, "/disk/x.tyl", options, ObjectLog::Opening::open);
+            logheap::test::require_equal(logheap::test::values_of(*log), values, when + ", opened again");
+        }
+        log->close();
+    }
 }
 
 BOOST_AUTO_TEST_CASE(what_a_flush_ahead_names_takes_no_room_again) {

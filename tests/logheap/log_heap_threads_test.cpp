@@ -157,6 +157,36 @@ BOOST_AUTO_TEST_CASE(the_heaps_own_thread_works_ahead, *boost::unit_test::label(
     BOOST_TEST(quiet.stats().ahead == 0U);
 }
 
+BOOST_AUTO_TEST_CASE(a_full_heap_finds_room_beside_readers, *boost::unit_test::label("threads")) {
+    const ScratchDirectory directory;
+    LogHeap heap(create_only, directory.path() / "values.tyl", small());
+    std::uint64_t ids = 0;
+    try {
+        for (;; ++ids) heap.put_as(LogId{ids + 1}, bytes_of(value(ids + 1, 0, 100)));
+    } catch (const HeapFull&) {}
+    std::atomic<bool> done{false};
+    std::vector<std::thread> readers;
+    for (unsigned r = 0; r < 6; ++r) {
+        readers.emplace_back([&, r] {
+            std::mt19937_64 random(r);
+            while (!done.load(std::memory_order_relaxed)) static_cast<void>(heap.contains(LogId{1 + random() % ids}));
+        });
+    }
+    std::mt19937_64 random(taiyen::test::seed_of_run());
+    std::uint64_t refused = 0;
+    for (std::uint64_t i = 0; i < 4000; ++i) {
+        const std::uint64_t id = 1 + random() % ids;
+        try {
+            heap.update(LogId{id}, bytes_of(value(id, i, 100)));
+        } catch (const HeapFull&) {
+            ++refused;
+        }
+    }
+    done = true;
+    for (std::thread& reader : readers) reader.join();
+    BOOST_TEST(refused == 0U);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace

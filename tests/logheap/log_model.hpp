@@ -103,7 +103,11 @@ inline bool operate(ObjectLog& log, Values& values, std::mt19937_64& random, con
         } else if (is(mix.remove)) {
             if (values.empty()) return false;
             const std::uint64_t id = known_in(values, random);
-            if (!log.remove(LogId{id})) throw std::runtime_error("remove finds no value");
+            try {
+                if (!log.remove(LogId{id})) throw std::runtime_error("remove finds no value");
+            } catch (const HeapFull& full) {
+                throw std::runtime_error(std::string("a removal was refused: ") + full.what());
+            }
             values.erase(id);
         } else if (is(mix.batch)) {
             LogBatch batch;
