@@ -43,6 +43,7 @@
 #include <taiyen/inspect/walk.hpp>
 #include <taiyen/logheap/log_heap.hpp>
 #include <taiyen/logheap/log_map.hpp>
+#include <taiyen/logheap/log_parameters.hpp>
 #include <taiyen/migrate/migration.hpp>
 #include <taiyen/object/check_outs.hpp>
 #include <taiyen/object/checkout_transaction.hpp>

@@ -38,6 +38,11 @@ inline std::string offset_text(std::uint64_t offset) {
 
 /// One line: how much is live, free …
 inline std::string figures_text(const HeapMap& map) {
+    if (map.colour == MapColour::age) {
+        return bytes_text(map.sum.live_bytes) + " live in " + std::to_string(map.live_blocks) + " values, " + bytes_text(map.sum.free_bytes) +
+               " free or dead, " + bytes_text(map.sum.released_bytes) + " free without disk blocks; " + percent_text(map.page_efficiency) +
+               " of the segments in use is live";
+    }
     std::string text = bytes_text(map.sum.live_bytes) + " live in " + std::to_string(map.live_blocks) + " blocks, " + bytes_text(map.sum.free_bytes) +
                        " free, " + bytes_text(map.sum.released_bytes) + " free without disk blocks, " + bytes_text(map.sum.metadata_bytes) +
                        " metadata, " + bytes_text(map.sum.dirty_bytes) + " not saved; page efficiency " + percent_text(map.page_efficiency) +

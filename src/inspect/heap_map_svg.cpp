@@ -105,7 +105,7 @@ private:
     }
 
     const char* colour_of(std::size_t key) const {
-        if (map_.colour == MapColour::size) return size_colours[std::min(key, size_colours.size() - 1)];
+        if (map_.colour == MapColour::size || map_.colour == MapColour::age) return size_colours[std::min(key, size_colours.size() - 1)];
         if (key + 1 == map_.colours.size()) return nobody_colour;
         return owner_colours[std::min(key, owner_colours.size() - 1)];
     }
@@ -182,6 +182,7 @@ private:
         text(x, y + 4,
              map_.colour == MapColour::size    ? "live, by the size of blocks"
              : map_.colour == MapColour::owner ? "live, by the object that holds it"
+             : map_.colour == MapColour::age   ? "live, by when its segment was filled"
                                                : "live, by the type that holds it",
              "font-weight=\"bold\"");
         y += 16;

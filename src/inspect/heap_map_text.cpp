@@ -37,9 +37,8 @@ std::string map_text(const HeapMap& map, std::size_t columns) {
         for (std::size_t i = first; i < std::min(first + columns, map.cells.size()); ++i) text += sign_of(map.cells[i]);
         text += "\n";
     }
-    text +=
-        "live: ░ less than a quarter, ▒ half, ▓ three quarters, █ more   · free   (blank) free without disk blocks   m metadata   + kept for "
-        "growth\n";
+    text += "live: ░ less than a quarter, ▒ half, ▓ three quarters, █ more   · free   (blank) free without disk blocks";
+    text += map.colour == MapColour::age ? "\n" : "   m metadata   + kept for growth\n";
     text += inspect::figures_text(map) + "\n";
     return text;
 }
@@ -67,7 +66,8 @@ std::string map_json(const HeapMap& map) {
     json.end_array()
         .member("colour", map.colour == MapColour::size    ? "size"
                           : map.colour == MapColour::owner ? "owner"
-                                                           : "type")
+                          : map.colour == MapColour::type  ? "type"
+                                                           : "age")
         .key("colours")
         .begin_array();
     for (const MapKey& key : map.colours)

@@ -201,6 +201,15 @@ void LogFiles::read_headers(const std::filesystem::path& path) {
                     "the file ends before its last segment (" + std::to_string(offset_of(segments() + 1)) + " bytes); restore it from a copy");
 }
 
+LogFiles LogFiles::look(io::Storage& storage, const std::filesystem::path& path) {
+    LogFiles files;
+    files.values_ = storage.open(path, io::Access::read_only);
+    files.read_headers(path);
+    return files;
+}
+
+Uuid LogFiles::heap_uuid() const { return uuid_from(header().heap); }
+
 LogFiles LogFiles::open(io::Storage& storage, const std::filesystem::path& path, const std::filesystem::path& ring_path, io::Access access) {
     const bool writes = access == io::Access::read_write;
     LogFiles files;

@@ -30,7 +30,11 @@ public:
     /// Locks; reads the headers and the ring's identity. Throws: as LogHeap's constructor.
     static LogFiles open(io::Storage& storage, const std::filesystem::path& path, const std::filesystem::path& ring, io::Access access);
 
+    /// The heap's file alone, for reading and without a lock: what it says may be old when it is read. Throws: as LogHeap's constructor.
+    static LogFiles look(io::Storage& storage, const std::filesystem::path& path);
+
     const std::filesystem::path& path() const { return values_->path(); }
+    Uuid heap_uuid() const;
     io::File& values() const { return *values_; }
     const std::shared_ptr<io::File>& ring() const { return ring_; }
     const log::RingIdentity& identity() const { return identity_; }

@@ -100,6 +100,7 @@ void LogHeap::wait_durable(Serial serial) const { open_log().wait_durable(serial
 void LogHeap::checkpoint() { open_log().checkpoint(); }
 std::size_t LogHeap::clean(std::size_t bytes) { return open_log().clean(bytes); }
 LogHeapStats LogHeap::stats() const { return open_log().stats(); }
+std::vector<LogSegment> LogHeap::segments() const { return open_log().segments(); }
 LogRestoration LogHeap::restoration() const { return open_log().restoration(); }
 LogVerification LogHeap::verify() const { return open_log().verify(); }
 const std::filesystem::path& LogHeap::path() const { return open_log().path(); }

@@ -519,4 +519,27 @@ LogHeapStats ObjectLog::stats() const {
     return stats;
 }
 
+std::vector<LogSegment> ObjectLog::segments() const {
+    const std::lock_guard lock(writer_);
+    std::vector<LogSegment> all;
+    for (std::uint64_t n = 1; n <= files_.segments(); n += segments_[n].units) {
+        const Segment& segment = segments_[n];
+        LogSegment& told = all.emplace_back();
+        told.number = n;
+        told.offset = files_.offset_of(n);
+        told.bytes = segment.units * files_.segment_bytes();
+        told.has_blocks = segment.is_allocated;
+        if (segment.use == Use::free) continue;
+        const auto kind = segment.kind;
+        told.kind = kind == layout::SegmentKind::hot    ? LogSegment::Kind::hot
+                    : kind == layout::SegmentKind::cold ? LogSegment::Kind::cold
+                                                        : LogSegment::Kind::large;
+        told.filled_bytes = kind == layout::SegmentKind::large ? told.bytes : segment.end;
+        told.live_bytes = segment.live;
+        told.age = serial_ - std::min(serial_, segment.filled_at);
+        told.views = segment.pins.load(std::memory_order_relaxed);
+    }
+    return all;
+}
+
 }  // namespace taiyen::logheap

@@ -65,6 +65,7 @@ public:
     void checkpoint();
     std::size_t clean(std::size_t bytes);
     LogHeapStats stats() const;
+    std::vector<LogSegment> segments() const;
     const LogRestoration& restoration() const { return restoration_; }
     LogVerification verify() const;
     const std::filesystem::path& path() const { return files_.path(); }

@@ -10,6 +10,7 @@
 #include <list>
 
 #include "tool/console.hpp"
+#include "tool/log_heap.hpp"
 
 namespace taiyen::tool {
 namespace {
@@ -171,7 +172,13 @@ Exit run_command_line(int count, char** words) {
             if (parsed.app->count("--" + name) != 0) given.options[name] = value;
         for (const auto& [name, set] : parsed.flags)
             if (set) given.options[name] = "";
-        return parsed.command->run(given);
+        try {
+            return parsed.command->run(given);
+        } catch (const Error& error) {
+            if (error.code() != errc::not_a_heap || given.files.empty() || !is_of_log_heap(given)) throw;
+            throw Error(errc::not_a_heap, given.files[0],
+                        "this is a log heap: info, stats, verify and map look at it, and a program opens it as a LogHeap (doc/log_heap.md)");
+        }
     }
     return Exit::failed;
 }

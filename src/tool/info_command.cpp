@@ -3,6 +3,7 @@
 #include "base/json.hpp"
 #include "tool/command.hpp"
 #include "tool/console.hpp"
+#include "tool/log_heap.hpp"
 #include "tool/report_text.hpp"
 
 namespace taiyen::tool {
@@ -11,6 +12,7 @@ namespace {
 const char* role_text(ReplicaRole role) { return role == ReplicaRole::follower ? "follower" : role == ReplicaRole::deposed ? "deposed" : "owner"; }
 
 Exit run_info(const Given& given) {
+    if (is_of_log_heap(given)) return log_heap_info(given);
     const HeapParameters heap = read_parameters(given.files[0]);
     if (given.has("json")) {
         JsonWriter json;

@@ -11,6 +11,7 @@
 
 #include "tool/command.hpp"
 #include "tool/console.hpp"
+#include "tool/log_heap.hpp"
 
 namespace taiyen::tool {
 namespace {
@@ -32,7 +33,10 @@ Exit run_map(const Given& given) {
     const bool is_text = !svg && !given.has("json");
     options.cells_max = given.number("cells", is_text ? row_cells() * 24 : 4096);
     HeapMap map;
-    {
+    if (is_of_log_heap(given)) {
+        if (given.has("colour")) throw Error(errc::invalid_argument, given.files[0], "the colours of a log heap are ages; leave --colour out");
+        map = map_of(open_log_heap(given), options);
+    } else {
         const ArchiveHeap heap(open_read_only, given.files[0], given.heap_options());
         ProgressLine line("looking at " + given.files[0]);
         options.progress = line.progress();
@@ -58,7 +62,7 @@ Command map_command() {
             "Draws the heap in use as rows of cells, from its first byte to its last, each cell a page or a power of two of them, so that the "
             "picture of a heap of any size can be read. "
             "Page efficiency is how much of the pages that hold blocks is live; availability is how much of the free space can be used for blocks of "
-            "a size.",
+            "a size. Of a log heap a cell is a segment, or a power of two of them.",
             {"FILE"},
             {{"svg", "OUT", "write the picture as SVG into this file"},
              {"colour", "BY",

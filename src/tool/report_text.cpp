@@ -87,12 +87,16 @@ void add_restoration(JsonWriter& json, const Restoration& restoration) {
     json.end_array().end_object();
 }
 
-void print_report(const Given& given, const Report& report) {
+void print_findings(const Given& given, const Report& report) {
     for (const Finding& finding : report.findings) {
         const Style style = finding.severity == Severity::note ? Style::faint : finding.severity == Severity::healable ? Style::warning : Style::bad;
         print(styled(style, severity_name(finding.severity)) + "  " + visible(as_typed(given, finding.path)) + ": at byte " +
               std::to_string(finding.offset) + ": " + visible(finding.what) + "\n");
     }
+}
+
+void print_report(const Given& given, const Report& report) {
+    print_findings(given, report);
     const std::string steps = report.steps_checked == 0 ? "" : " and " + counted(report.steps_checked, "undo step");
     const bool counts_blocks = report.level != VerifyLevel::structure;
     const std::string checked = counted(report.pages_checked, "page") +
@@ -117,9 +121,12 @@ void add_report(JsonWriter& json, const Report& report) {
         .member("milliseconds", static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(report.took).count()))
         .member("pages_checked", report.pages_checked)
         .member("blocks_checked", report.blocks_checked)
-        .member("steps_checked", report.steps_checked)
-        .key("findings")
-        .begin_array();
+        .member("steps_checked", report.steps_checked);
+    add_findings(json, report);
+}
+
+void add_findings(JsonWriter& json, const Report& report) {
+    json.key("findings").begin_array();
     for (const Finding& finding : report.findings) {
         json.begin_object()
             .member("severity", severity_name(finding.severity))

@@ -4,11 +4,13 @@
 #include "base/json.hpp"
 #include "tool/command.hpp"
 #include "tool/console.hpp"
+#include "tool/log_heap.hpp"
 
 namespace taiyen::tool {
 namespace {
 
 Exit run_stats(const Given& given) {
+    if (is_of_log_heap(given)) return log_heap_stats(given);
     const ArchiveHeap heap(open_read_only, given.files[0], given.heap_options());
     const HeapStats stats = heap.stats();
     const Restoration restoration = heap.restoration();

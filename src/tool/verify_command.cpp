@@ -13,6 +13,7 @@
 #include "base/sentence.hpp"
 #include "tool/command.hpp"
 #include "tool/console.hpp"
+#include "tool/log_heap.hpp"
 #include "tool/report_text.hpp"
 
 namespace taiyen::tool {
@@ -46,6 +47,7 @@ void take_sample(const Given& given, VerifyOptions& options) {
 }
 
 Exit run_verify(const Given& given) {
+    if (is_of_log_heap(given)) return log_heap_verify(given);
     VerifyOptions options;
     options.level = level_of(given);
     options.seed = given.number("seed", 0);
@@ -82,6 +84,7 @@ Command verify_command() {
             "Reads all files of the heap past the page cache: both header copies, checksum tables, each page of both copies, free pages too, the "
             "journal or log, blocks, names and the undo history; less with --level. Nothing is "
             "changed and nothing repaired: 'taiyen scrub' restores what a second copy has. The heap must not be open for writing elsewhere. "
+            "Of a log heap every value is read. "
             "Words that look like pointers to the memory of a program (constants, malloc, stacks) are notes: what they led to has gone with it.",
             {"FILE"},
             {{"level", "LEVEL",

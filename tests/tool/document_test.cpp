@@ -48,6 +48,7 @@ void make_edited(const std::filesystem::path& path) {
 void make_heaps(const ScratchDirectory& dir) {
     make_drawing(dir / "drawing.tyn");
     make_drawing(dir / "damaged.tyn");
+    make_log_heap(dir / "values.tyl");
     flip(dir / "damaged.tyn", 50'000);
     copy_as_crashed(dir / "drawing.tyn", dir / "newer.tyn");
     {

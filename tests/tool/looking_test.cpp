@@ -348,4 +348,44 @@ BOOST_AUTO_TEST_CASE(golden_heaps_of_version_one_are_looked_into) {
     BOOST_TEST((contents(dir) == before));
 }
 
+BOOST_AUTO_TEST_CASE(log_heaps_are_looked_at_and_not_changed) {
+    const ScratchDirectory dir;
+    make_log_heap(dir / "values.tyl");
+    const auto before = contents(dir);
+    const auto info = run_tool(dir, "info --json values.tyl").json();
+    BOOST_TEST(info.get<std::string>("kind") == "log");
+    BOOST_TEST(info.get<int>("values") == 750);
+    BOOST_TEST(info.get<bool>("clean"));
+    BOOST_TEST(info.get<std::string>("log_file") == "values.tyl.log");
+    BOOST_TEST(run_tool(dir, "info values.tyl").out.find("log heap, format 1") != std::string::npos);
+    const auto stats = run_tool(dir, "stats --json values.tyl").json();
+    BOOST_TEST(stats.get<int>("values") == 750);
+    BOOST_TEST(stats.get<int>("free_segments") < stats.get<int>("segments"));
+    BOOST_TEST(run_tool(dir, "stats values.tyl").out.find("in 750 values") != std::string::npos);
+    const Ran verified = run_tool(dir, "verify values.tyl");
+    BOOST_TEST(verified.exit == 0, verified.err);
+    BOOST_TEST(verified.out.find("750 values") != std::string::npos, verified.out);
+    BOOST_TEST(run_tool(dir, "verify --level pages values.tyl").exit == 2);
+    const auto map = run_tool(dir, "map --json values.tyl").json();
+    BOOST_TEST(map.get<std::string>("colour") == "age");
+    BOOST_TEST(map.get<int>("live_blocks") == 750);
+    BOOST_TEST(map.get<std::uint64_t>("live_bytes") == stats.get<std::uint64_t>("live_bytes"));
+    const Ran drawn = run_tool(dir, "map --svg out.svg values.tyl");
+    BOOST_TEST(drawn.exit == 0, drawn.err);
+    BOOST_TEST(file_bytes(dir / "out.svg").find("by when its segment was filled") != std::string::npos);
+    std::filesystem::remove(dir / "out.svg");
+    BOOST_TEST(run_tool(dir, "map --colour owner values.tyl").exit == 2);
+    for (const char* words : {"ls values.tyl", "leaks values.tyl", "compress values.tyl out.tyz", "recover values.tyl", "scrub values.tyl"}) {
+        const Ran ran = run_tool(dir, words);
+        BOOST_TEST(ran.exit == 2, words);
+        BOOST_TEST(ran.err.find("this is a log heap") != std::string::npos, words << ": " << ran.err);
+    }
+    BOOST_TEST((contents(dir) == before));
+    flip(dir / "values.tyl", 2 * 1024 * 1024 + 1000);
+    const Ran damaged = run_tool(dir, "verify values.tyl");
+    BOOST_TEST(damaged.exit == 1, damaged.err);
+    BOOST_TEST(damaged.out.find("is damaged") != std::string::npos, damaged.out);
+    BOOST_TEST(run_tool(dir, "verify --json values.tyl").json().get_child("findings").size() == 1U);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -94,6 +94,26 @@ void make_drawing(const std::filesystem::path& path) {
     heap.close();
 }
 
+/// 1,000 values of which every fourth is removed.
+inline void make_log_heap(const std::filesystem::path& path) {
+    taiyen::LogHeapOptions options;
+    options.segment_bytes = 64 * 1024;
+    options.capacity = 64 * options.segment_bytes;
+    options.log_capacity = 512 * 1024;
+    options.background = false;
+    taiyen::LogHeap heap(taiyen::create_only, path, options);
+    taiyen::LogBatch batch;
+    for (std::uint64_t id = 1; id <= 1000; ++id) {
+        batch.put(taiyen::LogId{id}, std::string(id, 'v'));
+        if (id % 100 != 0) continue;
+        heap.commit(batch);
+        batch.clear();
+    }
+    for (std::uint64_t id = 4; id <= 1000; id += 4) batch.remove(taiyen::LogId{id});
+    heap.commit(batch);
+    heap.close();
+}
+
 /// The files of `heap` under another name as a crash at this moment would leave them.
 inline void copy_as_crashed(const std::filesystem::path& heap, const std::filesystem::path& to) {
     for (const char* suffix : {"", ".data", ".journal", ".log"}) {

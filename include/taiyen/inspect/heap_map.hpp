@@ -18,12 +18,14 @@
 namespace taiyen {
 
 class ArchiveHeap;
+class LogHeap;
 
 /// What the colours of a map tell.
 enum class MapColour {
     size,   ///< how large the blocks are
     owner,  ///< which named object holds them (taiyen/inspect/leaks.hpp): reads the whole heap, not its metadata alone
-    type    ///< which type holds them (taiyen/inspect/type_histogram.hpp): reads what lies in objects
+    type,   ///< which type holds them (taiyen/inspect/type_histogram.hpp): reads what lies in objects
+    age     ///< how long ago their segment was filled: of log heaps, whose maps have no other colours
 };
 
 /// What a map is to show.
@@ -70,6 +72,9 @@ struct HeapMap {
 
 /// Throws: Error{closed | corrupt | invalid_argument (no cells) | …}. Complexity: reads the metadata, a fiftieth of the heap; by owner the whole heap; by type as `type_histogram`.
 TAIYEN_EXPORT HeapMap map_of(const ArchiveHeap& heap, const MapOptions& options = {});
+
+/// The segments of a log heap; `colour` and `progress` count for nothing. Throws: Error{closed | invalid_argument (no cells)}. Complexity: linear in the segments.
+TAIYEN_EXPORT HeapMap map_of(const LogHeap& heap, const MapOptions& options = {});
 
 /// Rows of `columns` cells with a legend, in UTF-8.
 TAIYEN_EXPORT std::string map_text(const HeapMap& map, std::size_t columns = 64);

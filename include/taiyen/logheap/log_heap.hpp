@@ -100,6 +100,25 @@ struct LogRestoration {
     std::chrono::microseconds took{};
 };
 
+/// A segment, or a run of segments that one value takes.
+struct LogSegment {
+    enum class Kind {
+        free,
+        hot,   ///< what operations wrote
+        cold,  ///< what cleaning moved
+        large  ///< one value in a run
+    };
+    std::uint64_t number = 0;  ///< from 1 on
+    std::uint64_t offset = 0;  ///< in the heap's file
+    Kind kind = Kind::free;
+    std::uint64_t bytes = 0;         ///< that it takes
+    std::uint64_t filled_bytes = 0;  ///< of records, those that are dead among them
+    std::uint64_t live_bytes = 0;
+    std::uint64_t age = 0;  ///< operations since it was filled
+    std::uint64_t views = 0;
+    bool has_blocks = false;  ///< disk blocks, as far as is known
+};
+
 /// What LogHeap::verify found.
 struct LogVerification {
     std::uint64_t values = 0;
@@ -270,6 +289,8 @@ public:
     std::size_t clean(std::size_t bytes);
 
     LogHeapStats stats() const;
+    /// What lies where, ascending. Throws: Error{closed}. Complexity: linear in the segments.
+    std::vector<LogSegment> segments() const;
     LogRestoration restoration() const;
     /// Reads every value and compares it with its checksum. Throws: Error{closed}.
     LogVerification verify() const;

@@ -1,0 +1,39 @@
+#include <taiyen/logheap/log_parameters.hpp>
+
+#include <algorithm>
+#include <array>
+
+#include "logheap/log_files.hpp"
+
+namespace taiyen {
+
+bool is_log_heap(const std::filesystem::path& path) {
+    std::array<std::byte, sizeof logheap::layout::magic> begin{};
+    const auto file = io::posix_storage().open(path, io::Access::read_only);
+    return file->read(begin, 0) == begin.size() &&
+           std::equal(begin.begin(), begin.end(), reinterpret_cast<const std::byte*>(logheap::layout::magic));
+}
+
+LogHeapParameters read_log_heap_parameters(const std::filesystem::path& path) {
+    const logheap::LogFiles files = logheap::LogFiles::look(io::posix_storage(), path);
+    const logheap::layout::Header& header = files.header();
+    LogHeapParameters found;
+    found.version = header.version;
+    found.uuid = files.heap_uuid().text();
+    found.segment_bytes = header.segment_bytes;
+    found.segments = header.segments;
+    found.log_capacity = header.ring_capacity;
+    found.serial = header.serial;
+    for (const auto& shard : files.read_image().foot.shards) found.values += shard.cells;
+    found.image_bytes = header.image_bytes;
+    found.tail_segments = header.tail_segments;
+    found.clean = (header.flags & logheap::layout::header_is_clean) != 0;
+    const io::FileInfo info = files.values().info();
+    found.file_bytes = info.size_bytes;
+    found.allocated_bytes = info.allocated_bytes;
+    found.log_file = path;
+    found.log_file += ".log";
+    return found;
+}
+
+}  // namespace taiyen
