@@ -24,6 +24,11 @@ constexpr std::uint64_t stretch_bytes = 128_KiB;
 
 std::uint64_t ObjectLog::segment_room() const { return files_.segment_bytes() - sizeof(layout::SegmentHead); }
 
+bool ObjectLog::can_be_cleaned(const Segment& segment) {
+    return segment.use == Use::sealed && segment.kind != layout::SegmentKind::large && !segment.in_tail && !segment.is_emptied &&
+           !segment.is_damaged && segment.pins.load() == 0;
+}
+
 /// The segments that are best to clean, for as many free ones as there are to move to. Nothing: there are none. Requires: the lock.
 ///
 /// Best is the highest (1 − u) · age / u, u the share that lives, age that of the segment, not of what it holds (Rumble and others, section 4.2).
@@ -36,9 +41,7 @@ std::optional<ObjectLog::Cleaning> ObjectLog::begin_cleaning() {
     std::vector<Candidate> candidates;
     for (std::uint64_t n = 1; n <= files_.segments(); ++n) {
         const Segment& segment = segments_[n];
-        if (segment.use != Use::sealed || segment.in_tail || segment.is_emptied || segment.is_damaged || segment.pins.load() != 0 ||
-            segment.kind == layout::SegmentKind::large)
-            continue;
+        if (!can_be_cleaned(segment)) continue;
         const double used = static_cast<double>(segment.live) / static_cast<double>(segment_room());
         if (used > 0.98) continue;
         const auto age = static_cast<double>(serial_ + 1 - std::min(serial_, segment.filled_at));
@@ -58,9 +61,51 @@ std::optional<ObjectLog::Cleaning> ObjectLog::begin_cleaning() {
         cleaning.victims.push_back(candidate.number);
     }
     if (cleaning.victims.empty()) return std::nullopt;
+    mark_victims(cleaning);
+    return cleaning;
+}
+
+void ObjectLog::mark_victims(const Cleaning& cleaning) {
     emptied_.reserve(emptied_.size() + cleaning.victims.size());
     for (const std::uint32_t number : cleaning.victims) segments_[number].is_victim = !planted(Bug::log_heap_victim_freed_at_once);
-    return cleaning;
+}
+
+/// Empties segments that lie beside each other, those with the least to move. False: there are none. Errors: HeapFull: no room for what lives there.
+bool ObjectLog::clean_run(std::uint64_t units) {
+    finish_ahead();
+    try_checkpoint();  // segments of the tail may be moved then
+    free_unpinned();
+    std::uint64_t best = 0;
+    std::uint64_t least = 0;
+    std::uint64_t live = 0;
+    std::uint64_t length = 0;
+    for (std::uint64_t n = 1; n <= files_.segments(); ++n) {
+        const Segment& segment = segments_[n];
+        const bool fits = segment.use == Use::free ? segment.is_allocated || !is_disk_full_ : can_be_cleaned(segment);
+        length = fits ? length + 1 : 0;
+        live = fits ? live + segment.live : 0;
+        if (length > units) live -= segments_[n - units].live;
+        if (length >= units && (best == 0 || live < least)) {
+            best = n + 1 - units;
+            least = live;
+        }
+    }
+    if (best == 0) return false;
+    kept_begin_ = best;
+    kept_end_ = best + units;
+    struct Unkeep {
+        ObjectLog& log;
+        ~Unkeep() { log.kept_begin_ = log.kept_end_ = 0; }
+    };
+    const Unkeep unkeep{*this};
+    ensure_free(units + least / segment_room() + 2, 0, 0);
+    Cleaning cleaning;
+    for (std::uint64_t n = best; n < best + units; ++n)
+        if (can_be_cleaned(segments_[n])) cleaning.victims.push_back(static_cast<std::uint32_t>(n));
+    mark_victims(cleaning);
+    if (!cleaning.victims.empty()) go_on_cleaning(cleaning);
+    flush();
+    return std::all_of(&segments_[best], &segments_[best] + units, [](const Segment& segment) { return segment.use == Use::free; });
 }
 
 /// Survivors, the oldest first; damaged values are none. Needs no lock: victims stay what they are until the cleaning ends.

@@ -256,6 +256,9 @@ private:
 
     // cleaner.cpp
     std::uint64_t segment_room() const;
+    static bool can_be_cleaned(const Segment& segment);
+    void mark_victims(const Cleaning& cleaning);
+    bool clean_run(std::uint64_t units);
     void ensure_free(std::uint64_t wanted, std::uint64_t at_least, std::uint64_t wanted_bytes);
     std::optional<Cleaning> begin_cleaning();
     void find_survivors(Cleaning& cleaning) const;
@@ -345,6 +348,8 @@ private:
     bool is_disk_full_ = false;         ///< for segments: those without blocks are none
     std::uint64_t live_ = 0;
     std::uint64_t since_checkpoint_ = 0;
+    std::uint64_t kept_begin_ = 0;  ///< segments for a run: nobody else takes them
+    std::uint64_t kept_end_ = 0;
     std::uint64_t lowest_free_ = 1;  ///< no segment before it is free
     LogHeapStats counts_;
     std::string failure_;

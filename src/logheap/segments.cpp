@@ -27,7 +27,8 @@ std::uint32_t ObjectLog::find_free(std::uint64_t units) {
         const bool is_free = segments_[n].use == Use::free;
         if (is_free && !has_seen_free) lowest_free_ = n;
         has_seen_free = has_seen_free || is_free;
-        run = is_free && (segments_[n].is_allocated || !needs_blocks) ? run + 1 : 0;
+        const bool is_kept = n >= kept_begin_ && n < kept_end_;
+        run = is_free && !is_kept && (segments_[n].is_allocated || !needs_blocks) ? run + 1 : 0;
         if (run == units) return static_cast<std::uint32_t>(n + 1 - units);
     }
     return 0;
@@ -231,10 +232,7 @@ Place ObjectLog::write_large(std::span<const std::byte> bytes, std::uint64_t id,
     finish_ahead();
     ensure_free(reserve + units, reserve + units, bytes.size());
     std::uint32_t number = take_run(units);
-    for (int i = 0; number == 0 && i < 8 && clean_batch(); ++i, free_unpinned()) {  // there is room, but not in one piece: what lies between is moved
-        checkpoint_now(false);
-        number = take_run(units);
-    }
+    for (int i = 0; number == 0 && i < 4 && clean_run(units); ++i) number = take_run(units);  // there is room, but not in one piece
     if (number == 0 || available() < reserve + units) throw_full(bytes.size());
     files_.values().map_private(memory_of(number), units * files_.segment_bytes(), files_.offset_of(number), io::Protection::read);
     const AlignedBuffer first(page_bytes);

@@ -185,6 +185,27 @@ BOOST_AUTO_TEST_CASE(a_view_of_a_run_keeps_all_of_it) {
     BOOST_TEST(heap.stats().free_segments + 2 > free);
 }
 
+BOOST_AUTO_TEST_CASE(a_large_value_finds_room_however_the_others_lie) {
+    const Place at;
+    LogHeapOptions options = small(64);
+    options.background = taiyen::test::seed_of_run() % 2 == 0;
+    LogHeap heap(create_only, at.path, options);
+    std::mt19937_64 random(taiyen::test::seed_of_run());
+    std::map<std::uint64_t, std::size_t> sizes;
+    const auto put = [&](std::uint64_t id, std::size_t length) {
+        heap.put_as(LogId{id}, bytes_of(length, id));
+        sizes[id] = length;
+    };
+    std::uint64_t id = 1;
+    while (heap.stats().live_bytes < 38 * 64_KiB) put(id++, random() % 3000);
+    for (std::uint64_t i = 0; i < 8000; ++i) put(1 + random() % (id - 1), random() % 3000);
+    for (std::uint64_t run = 0; run < 5; ++run) {
+        put((std::uint64_t{1} << 40U) + run, 150'000);
+        for (std::uint64_t i = 0; i < 200; ++i) put(1 + random() % (id - 1), random() % 3000);
+    }
+    for (const auto& [known, length] : sizes) BOOST_TEST_REQUIRE(holds(heap, LogId{known}, bytes_of(length, known)));
+}
+
 BOOST_AUTO_TEST_CASE(a_batch_may_bring_many_new_ids) {
     const Place at;
     LogHeapOptions options = small(64);
