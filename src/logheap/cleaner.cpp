@@ -51,7 +51,8 @@ std::optional<ObjectLog::Cleaning> ObjectLog::begin_cleaning() {
     Cleaning cleaning;
     // The last free segment is for removals, which make more of them; cleaning takes it when there is no other one, and gives one back at once.
     cleaning.takes_last = available() == 1;
-    const std::uint64_t targets = cleaning.takes_last ? 1 : std::min<std::uint64_t>(available() - std::min<std::uint64_t>(available(), 1), victims_max);
+    const std::uint64_t targets =
+        cleaning.takes_last ? 1 : std::min<std::uint64_t>(available() - std::min<std::uint64_t>(available(), 1), victims_max);
     const std::uint64_t space = (cold_.number != 0 ? files_.segment_bytes() - cold_.end : 0) + targets * segment_room();
     std::uint64_t moved = 0;
     for (const Candidate& candidate : candidates) {
@@ -168,8 +169,7 @@ void ObjectLog::copy_stretch(Cleaning& cleaning) const {
 
 /// The index names the next copies, as far as it still names what was copied. False: those were all. Requires: the lock.
 bool ObjectLog::apply_copies(Cleaning& cleaning, std::size_t count) {
-    if (cleaning.applied == 0 && !cleaning.copies.empty())
-        grow_open(cold_, cleaning.copies.back().to.offset() + cleaning.copies.back().to.bytes());
+    if (cleaning.applied == 0 && !cleaning.copies.empty()) grow_open(cold_, cleaning.copies.back().to.offset() + cleaning.copies.back().to.bytes());
     for (; count != 0 && cleaning.applied < cleaning.copies.size(); --count, ++cleaning.applied) {
         const auto& [from, to] = cleaning.copies[cleaning.applied];
         const Place now = index_.find(from.id);
@@ -262,7 +262,8 @@ void ObjectLog::ensure_free(std::uint64_t wanted, std::uint64_t at_least, std::u
         else
             break;
         const std::uint64_t emptied = (counts_.cleaned_segments - counts.cleaned_segments) * segment_room();
-        const bool won_some = emptied > counts_.moved_bytes - counts.moved_bytes + segment_room() / 16;  // which will be a segment with what is won next
+        const bool won_some =
+            emptied > counts_.moved_bytes - counts.moved_bytes + segment_room() / 16;  // which will be a segment with what is won next
         if (available() <= before && !won_some) ++idle;
         if (idle == 2 && !has_looked) look_at_tail();
     }

@@ -44,7 +44,8 @@ ObjectLog::Flush ObjectLog::begin_flush(bool with_image) {
         for (std::uint64_t n = 1; n <= files_.segments(); ++n) {
             const Segment& segment = segments_[n];
             if (segment.use != Use::sealed && segment.use != Use::open) continue;
-            flush.segments.push_back({static_cast<std::uint32_t>(n), segment.units, segment.birth.load(), segment.filled_at, segment.live, segment.end, segment.kind});
+            flush.segments.push_back(
+                {static_cast<std::uint32_t>(n), segment.units, segment.birth.load(), segment.filled_at, segment.live, segment.end, segment.kind});
         }
     }
     TAIYEN_CHECK(flush.tail.size() <= layout::tail_max);

@@ -77,10 +77,9 @@ std::optional<Error> problem_of(const Header& header, unsigned slot, const std::
         return Error(errc::corrupt, path, slot * layout::slot_bytes, "the header's checksum is wrong; restore the file from a copy");
     const bool fits = header.segment_bytes >= layout::segment_bytes_min && header.segment_bytes <= layout::segment_bytes_max &&
                       (header.segment_bytes & (header.segment_bytes - 1)) == 0 && header.segments >= layout::segments_min &&
-                      header.segments <= layout::segments_max && header.image_place <= 1 &&
-                      header.image_bytes <= layout::image_room(header) && header.tail_segments <= layout::tail_max &&
-                      header.sequence % 2 == slot && header.ring_position % page_bytes == 0 && header.ring_capacity % page_bytes == 0 &&
-                      header.next_id != 0 &&
+                      header.segments <= layout::segments_max && header.image_place <= 1 && header.image_bytes <= layout::image_room(header) &&
+                      header.tail_segments <= layout::tail_max && header.sequence % 2 == slot && header.ring_position % page_bytes == 0 &&
+                      header.ring_capacity % page_bytes == 0 && header.next_id != 0 &&
                       std::max({header.next_id, header.next_birth, header.serial, header.ring_sequence, header.ring_position}) < count_end;
     if (!fits) return Error(errc::corrupt, path, slot * layout::slot_bytes, "the header's fields are out of bounds; restore the file from a copy");
     return std::nullopt;

@@ -61,9 +61,9 @@ struct Header {
     std::uint64_t next_birth;  ///< none was used from here on, but for segments that no header names
     std::uint64_t segment_bytes;
     std::uint64_t segments;
-    std::uint64_t image_bytes;  ///< 0: there is none, the index is empty
+    std::uint64_t image_bytes;     ///< 0: there is none, the index is empty
     std::uint64_t image_checksum;  ///< of its segments and its foot
-    std::uint32_t image_place;  ///< 0 or 1
+    std::uint32_t image_place;     ///< 0 or 1
     std::uint32_t flags;
     std::uint32_t tail_segments;
     std::uint32_t zero;
@@ -143,7 +143,7 @@ struct ImageSegment {
     std::uint32_t units;  ///< of a run
     std::uint64_t birth;
     std::uint64_t filled_at;  ///< newest operation when it was written to last
-    std::uint64_t live;    ///< bytes of records that cells name; counts when the heap was closed
+    std::uint64_t live;       ///< bytes of records that cells name; counts when the heap was closed
     std::uint32_t end;
     SegmentKind kind;
 };

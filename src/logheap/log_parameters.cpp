@@ -10,8 +10,7 @@ namespace taiyen {
 bool is_log_heap(const std::filesystem::path& path) {
     std::array<std::byte, sizeof logheap::layout::magic> begin{};
     const auto file = io::posix_storage().open(path, io::Access::read_only);
-    return file->read(begin, 0) == begin.size() &&
-           std::equal(begin.begin(), begin.end(), reinterpret_cast<const std::byte*>(logheap::layout::magic));
+    return file->read(begin, 0) == begin.size() && std::equal(begin.begin(), begin.end(), reinterpret_cast<const std::byte*>(logheap::layout::magic));
 }
 
 LogHeapParameters read_log_heap_parameters(const std::filesystem::path& path) {

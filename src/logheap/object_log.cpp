@@ -232,7 +232,8 @@ std::uint64_t ObjectLog::pinned_segments() const {
 /// Throws: HeapFull{disk}.
 void ObjectLog::ensure_image_room(std::uint64_t more_ids) {
     const std::uint64_t ids = index_.size() + more_ids;
-    const std::uint64_t wanted = (ids + ids / 16) * sizeof(layout::ImageCell) + files_.segments() * sizeof(layout::ImageSegment) + sizeof(layout::ImageFoot);
+    const std::uint64_t wanted =
+        (ids + ids / 16) * sizeof(layout::ImageCell) + files_.segments() * sizeof(layout::ImageSegment) + sizeof(layout::ImageFoot);
     try {
         files_.allocate_images(wanted);
     } catch (const Error& error) {

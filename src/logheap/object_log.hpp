@@ -109,7 +109,7 @@ private:
         std::uint32_t end = 0;
         std::atomic<std::uint64_t> birth{0};
         std::uint64_t filled_at = 0;  ///< newest operation when it was written to last
-        std::uint64_t live = 0;    ///< bytes of records that the index names
+        std::uint64_t live = 0;       ///< bytes of records that the index names
         std::uint64_t reusable_from = 0;
     };
     /// A segment that is being filled.

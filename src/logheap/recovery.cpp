@@ -81,7 +81,8 @@ std::vector<layout::ImageCell> ObjectLog::cells_of(const LogFiles::Image& image,
                           (place.is_large() ? place.offset() == sizeof(SegmentHead)
                                             : (place.bytes() >= sizeof(RecordHead) && place.offset() + place.bytes() <= files_.segment_bytes()));
         if (!fits)
-            throw Error(errc::corrupt, path(), image.offsets[shard], "the image of the index names places that there are not; restore the file from a copy");
+            throw Error(errc::corrupt, path(), image.offsets[shard],
+                        "the image of the index names places that there are not; restore the file from a copy");
     }
     return cells;
 }
@@ -198,9 +199,8 @@ void ObjectLog::read_segment(const layout::TailSegment& tail, SegmentKind kind, 
         const auto& record = *reinterpret_cast<const RecordHead*>(memory_of(tail.number) + at);
         if (tail.end - at < sizeof record) refuse_record(tail.number, at);
         const bool removes = (record.length & layout::record_removes) != 0;
-        const std::uint64_t length = kind == SegmentKind::large
-                                         ? sizeof record
-                                         : layout::record_bytes(record.length & ~(layout::record_removes | layout::record_is_large));
+        const std::uint64_t length =
+            kind == SegmentKind::large ? sizeof record : layout::record_bytes(record.length & ~(layout::record_removes | layout::record_is_large));
         if (length > tail.end - at) refuse_record(tail.number, at);
         const Place place = kind == SegmentKind::large ? Place::run_at(tail.number, at) : Place::at(tail.number, at, length);
         if (record.id == 0 || (record.born == 0 && !removes) || !is_sound(tail.number, at, record, bytes_at(place))) refuse_record(tail.number, at);

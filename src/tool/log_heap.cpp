@@ -56,7 +56,8 @@ Exit log_heap_info(const Given& given) {
         print(json);
         return Exit::ok;
     }
-    const std::string later = heap.clean ? "" : "; " + counted(heap.tail_segments, "segment") + " hold what the image doesn't know, and the ring what came later";
+    const std::string later =
+        heap.clean ? "" : "; " + counted(heap.tail_segments, "segment") + " hold what the image doesn't know, and the ring what came later";
     print_fields({
         {"file", visible(given.files[0])},
         {"kind", "log heap, format " + std::to_string(heap.version)},

@@ -729,8 +729,7 @@ BOOST_AUTO_TEST_CASE(a_forked_child_leaves_the_heap_to_its_parent) {
     const pid_t child = ::fork();
     if (child == 0) {
         ::alarm(30);
-        const bool refused = throws(errc::forked, [&] { static_cast<void>(heap.get(handle)); }) &&
-                             throws(errc::forked, [&] { heap.put("more"); });
+        const bool refused = throws(errc::forked, [&] { static_cast<void>(heap.get(handle)); }) && throws(errc::forked, [&] { heap.put("more"); });
         { const LogHeap gone(std::move(heap)); }
         ::_exit(refused ? 0 : 1);
     }

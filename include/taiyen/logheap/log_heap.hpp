@@ -211,7 +211,7 @@ class TAIYEN_EXPORT LogHeap {
 public:
     /// Creates `path` and its ring. Durability: the empty heap is durable on return. Throws: Error{already_exists | not_found | permission | no_space | invalid_argument | …}.
     LogHeap(create_only_t, const std::filesystem::path& path, const LogHeapOptions& options = {});
-    /// Opens for writing; after a crash every operation that was durable is there, and each batch whole. Complexity: reads the image of the index, and what was written after it.
+    /// Opens for writing; after a crash every operation that was durable is there, and each batch whole. Complexity: of a heap that was closed, linear in its segments; after a crash, reads the image of the index, and what was written after it.
     /// Throws: Error{not_found | not_a_heap | busy | corrupt | log_missing | mismatch | truncated | unsupported_version | …}: nothing was written.
     LogHeap(open_only_t, const std::filesystem::path& path, const LogHeapOptions& options = {});
     LogHeap(open_or_create_t, const std::filesystem::path& path, const LogHeapOptions& options = {});
@@ -225,7 +225,7 @@ public:
     ~LogHeap();
 
     // Operations. Durability: as `LogHeapOptions::durability` says; readers may see a value a moment before it is durable.
-    // They throw HeapFull (nothing was changed; removing works also when the heap is full), Error{poisoned} (an earlier write failed: open the heap again), Error{read_only | closed}, std::bad_alloc.
+    // They throw HeapFull (nothing was changed; removing works also when the heap is full), Error{poisoned} (an earlier write failed: open the heap again), Error{corrupt} (the image of the index is damaged where it has the id), Error{read_only | closed | forked}, std::bad_alloc.
 
     /// A new value of any size, 0 included. Complexity: a copy into the ring's group and one into a segment.
     LogHandle put(std::span<const std::byte> bytes);
@@ -270,7 +270,7 @@ public:
         return replace(handle, expected, std::as_bytes(std::span<const T, 1>(&object, 1)));
     }
 
-    /// An empty view: there is none, or a younger one has its id. Never waits. Throws: Error{corrupt | closed}, std::bad_alloc (the first time on a thread). Complexity: two dependent cache misses, and the checksum.
+    /// An empty view: there is none, or a younger one has its id. Waits for nobody, but the first look into a part of the index, which is read then. Throws: Error{corrupt} (the value, or the index where it has the id), Error{closed | forked}, std::bad_alloc (the first time on a thread). Complexity: two dependent cache misses, and the checksum.
     LogView get(LogHandle handle) const;
     bool contains(LogHandle handle) const { return static_cast<bool>(get(handle)); }
     /// How many there are. Complexity: constant.
@@ -292,7 +292,7 @@ public:
     /// What lies where, ascending. Throws: Error{closed}. Complexity: linear in the segments.
     std::vector<LogSegment> segments() const;
     LogRestoration restoration() const;
-    /// Reads every value and compares it with its checksum. Throws: Error{closed}.
+    /// Reads every value and compares it with its checksum. Throws: Error{corrupt}: the image of the index is damaged; Error{closed | forked}.
     LogVerification verify() const;
     const std::filesystem::path& path() const;
     /// Checkpoint, and both files closed. Throws: Error{still_in_use}: views live, the heap stays open; what a checkpoint throws: it is closed, and what was durable is.
