@@ -90,8 +90,7 @@ struct Heap {
         read_into(*file, {reinterpret_cast<std::byte*>(slots.data()), sizeof slots}, 0);
         header = slots[slots[1].sequence > slots[0].sequence ? 1 : 0];
         image_offset = layout::segments_begin + header.segments * header.segment_bytes;
-        if (header.image_place == 1)
-            image_offset += round_up(header.segments * header.segment_bytes / 4 * 3 + header.segments * sizeof(layout::ImageSegment) + 1_MiB, 1_MiB);
+        if (header.image_place == 1) image_offset += layout::image_room(header);
         disk.mark();
     }
 };
@@ -118,15 +117,25 @@ void forge_header(io::File& file, const layout::Header& header) {
     }
 }
 
-std::uint64_t image_checksum(const io::File& file, std::uint64_t offset, std::uint64_t bytes) {
-    std::uint64_t chain = 1;
-    std::vector<std::byte> piece(1_MiB);
-    for (std::uint64_t at = 0; at < std::min<std::uint64_t>(bytes, 4_MiB); at += piece.size()) {
-        const auto part = std::span(piece).first(std::min<std::uint64_t>(piece.size(), bytes - at));
-        read_into(file, part, offset + at);
-        chain = checksum(part, chain);
+/// The image's foot with right checksums of its shards, as far as what it says can be; and the checksum that the header has of foot and segments.
+std::uint64_t forge_image(io::File& file, std::uint64_t offset, std::uint64_t bytes) {
+    if (bytes < sizeof(layout::ImageFoot) || bytes > 4_MiB) return 0;
+    const std::uint64_t foot_at = offset + bytes - sizeof(layout::ImageFoot);
+    auto foot = read_at<layout::ImageFoot>(file, foot_at);
+    std::uint64_t at = offset;
+    for (std::size_t shard = 0; shard < layout::image_shards; ++shard) {
+        const std::uint64_t cells = foot.shards[shard].cells;
+        if (cells > (foot_at - at) / sizeof(layout::ImageCell)) break;
+        std::vector<std::byte> part(cells * sizeof(layout::ImageCell));
+        read_into(file, part, at);
+        foot.shards[shard].checksum = checksum(part, shard);
+        at += part.size();
     }
-    return chain;
+    write_at(file, foot_at, foot);
+    if (foot.segments > (foot_at - offset) / sizeof(layout::ImageSegment)) return 0;
+    std::vector<std::byte> segments(foot.segments * sizeof(layout::ImageSegment));
+    read_into(file, segments, foot_at - segments.size());
+    return checksum(layout::bytes_of(foot), checksum(segments, 0));
 }
 
 /// Reads all, and goes on if `writes`. False: it is refused.
@@ -193,7 +202,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                     break;
                 }
                 case 1: {  // a word of the image
-                    const std::uint64_t offset = heap.image_offset + at * 8 % std::max<std::uint64_t>(heap.header.image_bytes, 8);
+                    // its cells are many, its segments and its foot say more
+                    const std::uint64_t bytes = std::max<std::uint64_t>(heap.header.image_bytes, 1_KiB);
+                    const std::uint64_t offset = heap.image_offset + (at % 2 == 0 ? at / 2 * 8 % bytes : bytes - 8 - at / 2 * 8 % 1_KiB);
                     write_at(*file, offset, input.changed(read_at<std::uint64_t>(*file, offset)));
                     break;
                 }
@@ -246,7 +257,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
             }
         }
         if (fixes) {
-            header.image_checksum = image_checksum(*file, heap.image_offset, header.image_bytes);
+            header.image_checksum = forge_image(*file, heap.image_offset, header.image_bytes);
             forge_header(*file, header);
         }
     }

@@ -184,7 +184,7 @@ void Node::resize(ByteCount size_bytes) {
 }
 
 ByteCount Node::read(std::span<std::byte> bytes, std::uint64_t offset) const {
-    if (offset >= size_bytes_) return 0;
+    if (bytes.empty() || offset >= size_bytes_) return 0;
     const ByteCount count = std::min<ByteCount>(bytes.size(), size_bytes_ - offset);
     std::memcpy(bytes.data(), data_ + offset, count);
     return count;
