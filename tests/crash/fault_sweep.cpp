@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/checksum.hpp"
+#include "crash/fault_world.hpp"
 #include "crash/heap_scenarios.hpp"
 #include "crash/state_note.hpp"
 #include "crash/txn_scenarios.hpp"
@@ -31,66 +32,6 @@ void attempt(const std::function<void()>& what) {
         what();
     } catch (const Error&) {
     } catch (const std::bad_alloc&) {}
-}
-
-/// What the world does after the program gave up. Scarce memory ends in no power cut.
-void end_the_world(io::SimulatedStorage& disk, const Misfortune& misfortune) {
-    switch (misfortune.kind->what == FaultKind::What::memory ? 0 : misfortune.variant / 2 % 3) {
-        case 0: disk.disconnect(); break;  // the process dies
-        case 1: disk.power_cut(); break;
-        default: disk.power_cut(misfortune.variant); break;
-    }
-}
-
-/// A disk with what went before, and the misfortune.
-struct World {
-    World(const Image& base, const Misfortune& misfortune_now) : misfortune(misfortune_now) {
-        add_directories(disk);
-        { const Replay fills(disk, base); }
-    }
-    void begin() {
-        const FaultKind& kind = *misfortune.kind;
-        if (kind.what == FaultKind::What::call)
-            faulty.arm({.at = misfortune.k, .error = kind.error, .sticky = misfortune.sticky, .calls = kind.calls, .short_bytes = kind.short_bytes});
-        else if (kind.what == FaultKind::What::space)
-            disk.set_space(disk.used_bytes() + (misfortune.k - 1) * 2 * page_bytes);
-    }
-    /// Runs it with scarce memory, if that is what is scarce. Returns whether it went through.
-    bool lives(const std::function<void()>& life) {
-        try {
-            const ScarceMemoryHere scarce(misfortune);
-            life();
-        } catch (const Error&) {
-            return false;
-        } catch (const std::bad_alloc&) {
-            return false;
-        }
-        return true;
-    }
-    void end() {
-        faulty.disarm();
-        disk.set_space(~ByteCount{0});
-    }
-    bool struck(bool went_through) const {
-        switch (misfortune.kind->what) {
-            case FaultKind::What::call: return faulty.fired() != 0;
-            case FaultKind::What::memory: return ScarceMemoryHere::failed() != 0;
-            case FaultKind::What::space: return !went_through;
-        }
-        return false;
-    }
-
-    Misfortune misfortune;
-    // A disk that is ready for power cuts needs memory of its own, which must not be scarce.
-    io::SimulatedStorage disk{{.power_cuts = misfortune.kind->what != FaultKind::What::memory}};
-    io::FaultyStorage faulty{disk};
-};
-
-void compare_bounds(std::uint64_t found, std::uint64_t acknowledged, std::uint64_t issued) {
-    if (found < acknowledged || found > issued) {
-        throw std::runtime_error("save " + std::to_string(found) + " was found; " + std::to_string(acknowledged) + " was acknowledged, " +
-                                 std::to_string(issued) + " begun");
-    }
 }
 
 bool live_with(const Scenario& scenario, const Image& base, const Scenario::Past& past, const Misfortune& misfortune, Bug bug) {
@@ -154,10 +95,14 @@ bool live_with(const TxnScenario& scenario, const Image& base, const TxnScenario
 }
 
 template <class Piece>
-std::vector<FaultScenario> fault_scenarios(const std::vector<Piece>& pieces, unsigned variants) {
+std::vector<FaultScenario> fault_scenarios(const std::vector<Piece>& pieces, unsigned variants, double calls_apart, double allocations_apart) {
     std::vector<FaultScenario> all;
     for (const Piece& piece : pieces) {
-        all.push_back({.name = piece.name, .variants = variants, .prepare = [piece](std::uint64_t) -> std::function<bool(const Misfortune&, Bug)> {
+        all.push_back({.name = piece.name,
+                       .variants = variants,
+                       .calls_apart = calls_apart,
+                       .allocations_apart = allocations_apart,
+                       .prepare = [piece](std::uint64_t) -> std::function<bool(const Misfortune&, Bug)> {
                            io::SimulatedStorage disk;
                            const auto past = piece.live_before(disk);
                            return [piece, past, base = image_of(disk)](const Misfortune& misfortune, Bug bug) {
@@ -196,7 +141,7 @@ public:
         found_.faults += struck ? 1 : 0;
         return struck;
     }
-    const Found& found() const { return found_; }
+    const SweepResult& found() const { return found_; }
 
 private:
     static std::string words(const Misfortune& misfortune) {
@@ -212,7 +157,7 @@ private:
     std::uint64_t seed_;
     Bug bug_;
     std::function<bool(const Misfortune&, Bug)> live_;
-    Found found_;
+    SweepResult found_;
 };
 
 }  // namespace
@@ -242,10 +187,14 @@ ScarceMemoryHere::ScarceMemoryHere(const Misfortune& misfortune) {
 ScarceMemoryHere::~ScarceMemoryHere() { scarce_memory.armed = false; }
 std::uint64_t ScarceMemoryHere::failed() { return scarce_memory.failed; }
 
-std::vector<FaultScenario> heap_fault_scenarios() { return fault_scenarios(scenarios(), 3); }
-std::vector<FaultScenario> txn_fault_scenarios() { return fault_scenarios(txn_scenarios(), 1); }
+std::vector<FaultScenario> all_fault_scenarios() {
+    std::vector<FaultScenario> all = fault_scenarios(scenarios(), 3, 5, 20);
+    for (FaultScenario& one : fault_scenarios(txn_scenarios(), 1, 8, 32)) all.push_back(std::move(one));
+    for (FaultScenario& one : log_heap_fault_scenarios()) all.push_back(std::move(one));
+    return all;
+}
 
-Found sweep(const FaultScenario& scenario, const FaultKind& kind, std::uint64_t step, std::uint64_t seed, Bug bug) {
+SweepResult sweep(const FaultScenario& scenario, const FaultKind& kind, std::uint64_t step, std::uint64_t seed, Bug bug) {
     Strikes strikes(scenario, kind, seed, bug);
     const unsigned variants = kind.what == FaultKind::What::memory ? 1 : scenario.variants;
     for (const bool sticky : {false, true}) {
@@ -262,7 +211,7 @@ Found sweep(const FaultScenario& scenario, const FaultKind& kind, std::uint64_t 
     return strikes.found();
 }
 
-Found sample(const FaultScenario& scenario, const FaultKind& kind, std::uint64_t seed) {
+SweepResult sample(const FaultScenario& scenario, const FaultKind& kind, std::uint64_t seed) {
     Strikes strikes(scenario, kind, seed, Bug::none);
     const std::string names = scenario.name + kind.name;
     std::uint64_t drawn = mix(seed, checksum(std::as_bytes(std::span(names)), 0));

@@ -33,23 +33,26 @@ struct Misfortune {
 
 struct FaultScenario {
     std::string name;
-    unsigned variants = 1;  ///< how many of each k
+    unsigned variants = 1;   ///< how many of each k
+    double calls_apart = 8;  ///< at budget 1 each n-th call fails
+    double allocations_apart = 32;
     /// What went before, once; then lives with one misfortune each, which return whether it struck. Throw std::exception: something is wrong.
     std::function<std::function<bool(const Misfortune&, Bug)>(std::uint64_t seed)> prepare;
 };
-std::vector<FaultScenario> heap_fault_scenarios();
-std::vector<FaultScenario> txn_fault_scenarios();
+/// Of heaps of every kind.
+std::vector<FaultScenario> all_fault_scenarios();
+std::vector<FaultScenario> log_heap_fault_scenarios();
 
-struct Found {
+struct SweepResult {
     std::uint64_t faults = 0;
     std::uint64_t wrong = 0;
     std::vector<std::string> what;  ///< the first few
 };
 /// All k of one kind, once and sticky. `step` > 1 looks at every n-th only. Ends at the first wrong one if a bug is planted.
-Found sweep(const FaultScenario& scenario, const FaultKind& kind, std::uint64_t step, std::uint64_t seed, Bug bug = Bug::none);
+SweepResult sweep(const FaultScenario& scenario, const FaultKind& kind, std::uint64_t step, std::uint64_t seed, Bug bug = Bug::none);
 
 /// Two faults of the kind, one that strikes once and one for good: which call or allocation fails, and what the world does after, is drawn from the seed and the names.
-Found sample(const FaultScenario& scenario, const FaultKind& kind, std::uint64_t seed);
+SweepResult sample(const FaultScenario& scenario, const FaultKind& kind, std::uint64_t seed);
 
 /// While it lives, the thread's misfortune with memory is in force (kind `memory`).
 class ScarceMemoryHere {

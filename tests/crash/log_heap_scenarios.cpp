@@ -1,5 +1,6 @@
 // Log heaps: after any crash each id has the value that it had after one and the same operation, whole batches only, and the log goes on.
 
+#include <algorithm>
 #include <memory>
 #include <random>
 #include <stdexcept>
@@ -8,6 +9,7 @@
 #include <taiyen/base/check.hpp>
 
 #include "base/planted.hpp"
+#include "crash/fault_world.hpp"
 #include "crash/scenario.hpp"
 #include "logheap/log_model.hpp"
 
@@ -181,7 +183,216 @@ Recording record_log_heap(const LogHeapPiece& piece, std::uint64_t seed, Bug bug
     return recording;
 }
 
+/// What a life under a misfortune does, decided before: the model's own allocations don't fail.
+struct Deed {
+    enum class What { put_as, update, remove, batch, clean, checkpoint, ahead, reopen };
+    What what;
+    std::uint64_t id = 0;
+    logheap::test::Bytes bytes{};
+    LogBatch batch{};
+    Values batch_puts{};
+    std::uint64_t batch_removes = 0;
+
+    void change(Values& values) const {
+        if (what == What::put_as || (what == What::update && values.contains(id))) values[id] = bytes;
+        if (what == What::remove) values.erase(id);
+        if (what != What::batch) return;
+        values.erase(batch_removes);
+        for (const auto& [of, put] : batch_puts) values[of] = put;
+    }
+};
+
+std::vector<Deed> some_deeds(const Values& values, std::mt19937_64& random, int count) {
+    using enum Deed::What;
+    constexpr Deed::What often[] = {put_as, put_as, put_as, update, update, update, update, remove, remove, batch, clean, checkpoint, ahead, reopen};
+    std::vector<Deed> deeds;
+    const auto some_id = [&] {
+        return random() % 3 == 0 || values.empty() ? (std::uint64_t{1} << 40U) + random() % 12 : logheap::test::known_in(values, random);
+    };
+    for (int i = 0; i < count; ++i) {
+        Deed deed{often[random() % std::size(often)], some_id()};
+        const auto some = [&] { return logheap::test::some_bytes(random, random() % 10 == 0 ? 70'000 + random() % 50'000 : random() % 4000); };
+        if (deed.what == put_as || deed.what == update) deed.bytes = some();
+        if (deed.what == batch) {
+            deed.batch_removes = deed.id;
+            deed.batch.remove(LogId{deed.id});
+            for (int k = 0; k < 3; ++k) {
+                const std::uint64_t id = (std::uint64_t{1} << 41U) + random() % 12;
+                deed.batch_puts[id] = some();
+                deed.batch.put(LogId{id}, deed.batch_puts[id]);
+            }
+        }
+        deeds.push_back(std::move(deed));
+    }
+    return deeds;
+}
+
+/// Goes on whatever fails, as far as there is an open log.
+class LogLife {
+public:
+    LogLife(io::Storage& disk, LogStates states, const FaultKind& kind) : disk_(disk), states_(std::move(states)), kind_(kind) {
+        acknowledged_ = states_.size() - 1;
+        states_.reserve(states_.size() + 1000);
+    }
+
+    void open(ObjectLog::Opening how) { log_ = ObjectLog::open(disk_, log_heap_path, options_, how); }
+    void live(const std::vector<Deed>& deeds) {
+        std::mt19937_64 random(deeds.size());
+        for (next_ = 0; next_ < deeds.size() && log_;) run(deeds, random, true);
+    }
+    void close() {
+        if (log_) log_->close();
+    }
+    /// The log in memory is what the model says, also when it can't write any more.
+    void look() {
+        if (!log_) return;
+        log_->check_sums();
+        Values found = values_of(*log_);
+        Values wanted = states_.back();
+        if (unsure_ != nullptr) {  // it failed behind its record: whether it happened is known when the heap is opened again
+            for (Values* const values : {&found, &wanted}) {
+                values->erase(unsure_->id);
+                for (const auto& [id, bytes] : unsure_->batch_puts) values->erase(id);
+            }
+        }
+        require_equal(found, wanted, "after the misfortune");
+        if (!log_->verify().damaged.empty()) throw std::runtime_error("values are damaged after the misfortune");
+    }
+    void abandon() {
+        if (log_) log_->abandon();
+        log_.reset();
+    }
+    std::uint64_t acknowledged() const { return acknowledged_; }
+    std::uint64_t issued() const { return states_.size() - 1; }
+    bool has_failed() const { return has_failed_; }
+    const LogStates& states() const { return states_; }
+
+private:
+    void run(const std::vector<Deed>& deeds, std::mt19937_64& random, bool may_nest) {
+        const Deed& deed = deeds[next_++];
+        if (!may_nest && (deed.what == Deed::What::ahead || deed.what == Deed::What::reopen || deed.what == Deed::What::clean ||
+                          deed.what == Deed::What::checkpoint))
+            return;
+        bool went_through = false;
+        try {
+            act(deed, deeds, random);
+            went_through = true;
+        } catch (const HeapFull& full) {
+            has_failed_ = has_failed_ || full.cause() == HeapFull::Cause::disk;
+            if (deed.what == Deed::What::remove && kind_.what == FaultKind::What::space)
+                throw std::runtime_error(std::string("a removal was refused: ") + full.what());
+        } catch (const Error&) {
+            has_failed_ = true;
+        } catch (const std::bad_alloc&) {
+            has_failed_ = true;
+        }
+        if (deed.what == Deed::What::ahead || !log_) return;
+        if (deed.what == Deed::What::reopen) {
+            // What failed before may be there or not.
+            const PlentyOfMemory plenty;
+            const std::uint64_t found = log_->stats().appended.value;
+            compare_bounds(found, acknowledged_, issued());
+            states_.resize(found + 1);
+            acknowledged_ = found;
+            unsure_ = nullptr;
+            return;
+        }
+        const PlentyOfMemory plenty;
+        const std::uint64_t appended = log_->stats().appended.value;
+        if (appended == states_.size()) {
+            states_.push_back(states_.back());
+            deed.change(states_.back());
+            if (went_through) acknowledged_ = appended;
+            unsure_ = went_through ? nullptr : &deed;
+        } else if (appended != states_.size() - 1) {
+            throw std::runtime_error("deed " + std::to_string(next_) + " of kind " + std::to_string(static_cast<int>(deed.what)) + " made serial " +
+                                     std::to_string(appended) + ", not " + std::to_string(states_.size()));
+        } else if (went_through && deed.what == Deed::What::checkpoint) {
+            acknowledged_ = appended;
+        }
+    }
+
+    void act(const Deed& deed, const std::vector<Deed>& deeds, std::mt19937_64& random) {
+        switch (deed.what) {
+            case Deed::What::put_as: log_->put_as(LogId{deed.id}, deed.bytes); break;
+            case Deed::What::update: log_->update(LogId{deed.id}, {}, deed.bytes); break;
+            case Deed::What::remove: log_->remove(LogId{deed.id}); break;
+            case Deed::What::batch: log_->commit(deed.batch); break;
+            case Deed::What::clean: log_->clean(2 * 64_KiB); break;
+            case Deed::What::checkpoint: log_->checkpoint(); break;
+            case Deed::What::ahead:
+                logheap::test::work_ahead(*log_, random, [&] {
+                    if (next_ < deeds.size()) run(deeds, random, false);
+                });
+                break;
+            case Deed::What::reopen:
+                std::unique_ptr<ObjectLog>(std::move(log_))->close();
+                open(ObjectLog::Opening::open);
+        }
+    }
+
+    io::Storage& disk_;
+    LogHeapOptions options_ = log_heap_options();
+    LogStates states_;
+    const FaultKind& kind_;
+    std::unique_ptr<ObjectLog> log_;
+    std::size_t next_ = 0;
+    std::uint64_t acknowledged_ = 0;
+    const Deed* unsure_ = nullptr;
+    bool has_failed_ = false;
+};
+
+enum class Before { nothing, closed, crashed };
+
+bool live_with(const Image& base, const LogStates& before, Before how, const std::vector<Deed>& deeds, const Misfortune& misfortune, Bug bug) {
+    World world(base, misfortune);
+    planted_bug = bug;
+    LogLife life(world.faulty, before, *misfortune.kind);
+    world.begin();
+    const bool went_through = world.lives([&] {
+        life.open(how == Before::nothing ? ObjectLog::Opening::create : ObjectLog::Opening::open);
+        life.live(deeds);
+    });
+    const bool struck = world.struck(went_through && !life.has_failed());
+    if (misfortune.variant % 2 == 0) {
+        world.lives([&] { life.close(); });
+    } else {
+        world.end();
+        life.look();
+    }
+    world.end();
+    end_the_world(world.disk, misfortune);
+    life.abandon();
+    planted_bug = Bug::none;
+    LogHeapSubject subject(life.states(), {.bytes_max = 3000});
+    compare_bounds(subject.check(world.disk, misfortune.variant), life.acknowledged(), life.issued());
+    return struck;
+}
+
 }  // namespace
+
+std::vector<FaultScenario> log_heap_fault_scenarios() {
+    std::vector<FaultScenario> all;
+    for (const auto& [name, how] :
+         {std::pair("log-heap-made", Before::nothing), {"log-heap-closed", Before::closed}, {"log-heap-dropped", Before::crashed}}) {
+        all.push_back({.name = name, .variants = 2, .prepare = [how](std::uint64_t seed) -> std::function<bool(const Misfortune&, Bug)> {
+                           io::SimulatedStorage disk;
+                           disk.add_directory("/disk");
+                           std::mt19937_64 random(seed);
+                           LogStates states{Values{}};
+                           if (how != Before::nothing) {
+                               const auto log = ObjectLog::open(disk, log_heap_path, log_heap_options(), ObjectLog::Opening::create);
+                               operate_recorded(*log, nullptr, states, random, {.bytes_max = 4000, .large_one_in = 20}, 200);
+                               if (how == Before::closed) log->close();
+                               log->abandon();
+                           }
+                           disk.disconnect();
+                           return [how, states, base = image_of(disk), deeds = some_deeds(states.back(), random, 40)](
+                                      const Misfortune& misfortune, Bug bug) { return live_with(base, states, how, deeds, misfortune, bug); };
+                       }});
+    }
+    return all;
+}
 
 std::vector<CrashScenario> log_heap_crash_scenarios() {
     static const std::vector<LogHeapPiece> pieces{

@@ -408,8 +408,7 @@ std::size_t BugsReport::distinct_bugs() const {
 
 BugsReport plant_all(const RunOptions& options) {
     const std::vector<CrashScenario> all = all_scenarios();
-    std::vector<FaultScenario> fault_scenarios = heap_fault_scenarios();
-    for (FaultScenario& one : txn_fault_scenarios()) fault_scenarios.push_back(std::move(one));
+    const std::vector<FaultScenario> fault_scenarios = all_fault_scenarios();
     BugsReport report;
     for (const PlantedBug& bug : planted_bugs())
         if (wanted(options, bug.name)) report.bugs.push_back({.bug = &bug});
@@ -418,7 +417,7 @@ BugsReport plant_all(const RunOptions& options) {
         for (const FaultScenario& scenario : fault_scenarios) {
             for (const FaultKind& kind : fault_kinds()) {
                 if (scenario.name != bug.scenarios.front() || std::string_view(kind.name) != bug.fault) continue;
-                const Found found = sweep(scenario, kind, 1, options.seed, bug.bug);
+                const SweepResult found = sweep(scenario, kind, 1, options.seed, bug.bug);
                 packet.put(found.faults);
                 put(packet, found.wrong == 0 ? std::nullopt
                                              : std::optional(Failure{found.what.front().substr(0, found.what.front().find(": ")),
@@ -500,30 +499,25 @@ FaultsReport sweep_all(const RunOptions& options) {
         std::uint64_t step;
     };
     std::vector<Job> jobs;
-    const std::vector<FaultScenario> heaps = heap_fault_scenarios();
-    const std::vector<FaultScenario> transactional = txn_fault_scenarios();
+    const std::vector<FaultScenario> scenarios = all_fault_scenarios();
     const bool thin = is_thin(options);
     std::size_t turn = options.seed;
-    const auto add_jobs = [&](const std::vector<FaultScenario>& scenarios, double usual_step, double memory_step) {
-        for (const FaultScenario& scenario : scenarios) {
-            ++turn;
-            if (!wanted(options, scenario.name)) continue;
-            for (std::size_t i = 0; i < fault_kinds().size(); ++i) {
-                if (thin && (turn + i) % thin_fault_share != 0) continue;
-                const FaultKind& kind = fault_kinds()[i];
-                const double step = (kind.what == FaultKind::What::memory ? memory_step : usual_step) / options.budget;
-                jobs.push_back({&scenario, &kind, static_cast<std::uint64_t>(std::max(1.0, step))});
-                report.results.push_back({.scenario = scenario.name, .kind = kind.name});
-            }
+    for (const FaultScenario& scenario : scenarios) {
+        ++turn;
+        if (!wanted(options, scenario.name)) continue;
+        for (std::size_t i = 0; i < fault_kinds().size(); ++i) {
+            if (thin && (turn + i) % thin_fault_share != 0) continue;
+            const FaultKind& kind = fault_kinds()[i];
+            const double step = (kind.what == FaultKind::What::memory ? scenario.allocations_apart : scenario.calls_apart) / options.budget;
+            jobs.push_back({&scenario, &kind, static_cast<std::uint64_t>(std::max(1.0, step))});
+            report.results.push_back({.scenario = scenario.name, .kind = kind.name});
         }
-    };
-    add_jobs(heaps, 5, 20);
-    add_jobs(transactional, 8, 32);
+    }
     run_jobs(
         jobs.size(), workers_of(options),
         [&](std::size_t job) {
-            const Found found = thin ? sample(*jobs[job].scenario, *jobs[job].kind, options.seed)
-                                     : sweep(*jobs[job].scenario, *jobs[job].kind, jobs[job].step, options.seed);
+            const SweepResult found = thin ? sample(*jobs[job].scenario, *jobs[job].kind, options.seed)
+                                           : sweep(*jobs[job].scenario, *jobs[job].kind, jobs[job].step, options.seed);
             Packet packet;
             packet.put(found.faults);
             packet.put(found.wrong);
