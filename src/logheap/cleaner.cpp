@@ -41,7 +41,7 @@ std::optional<ObjectLog::Cleaning> ObjectLog::begin_cleaning() {
     std::vector<Candidate> candidates;
     for (std::uint64_t n = 1; n <= files_.segments(); ++n) {
         const Segment& segment = segments_[n];
-        if (!can_be_cleaned(segment)) continue;
+        if (!can_be_cleaned(segment) || is_kept(n)) continue;
         const double used = static_cast<double>(segment.live) / static_cast<double>(segment_room());
         if (used > 0.98) continue;
         const auto age = static_cast<double>(serial_ + 1 - std::min(serial_, segment.filled_at));
@@ -53,10 +53,13 @@ std::optional<ObjectLog::Cleaning> ObjectLog::begin_cleaning() {
     cleaning.takes_last = available() == 1;
     const std::uint64_t targets =
         cleaning.takes_last ? 1 : std::min<std::uint64_t>(available() - std::min<std::uint64_t>(available(), 1), victims_max);
-    const std::uint64_t space = (cold_.number != 0 ? files_.segment_bytes() - cold_.end : 0) + targets * segment_room();
+    // What is left of the cold segment may be too little for the next record, so it doesn't count where nothing may be left over.
+    const std::uint64_t remainder = cold_.number == 0 || cleaning.takes_last ? 0 : files_.segment_bytes() - cold_.end;
+    const std::uint64_t space = remainder + targets * segment_room();
     std::uint64_t moved = 0;
     for (const Candidate& candidate : candidates) {
         const Segment& segment = segments_[candidate.number];
+        if (cleaning.victims.empty() && segment.live > space) continue;
         if (cleaning.victims.size() == victims_max || moved + segment.live > space) break;
         moved += segment.live;
         cleaning.victims.push_back(candidate.number);
@@ -71,7 +74,7 @@ void ObjectLog::mark_victims(const Cleaning& cleaning) {
     for (const std::uint32_t number : cleaning.victims) segments_[number].is_victim = !planted(Bug::log_heap_victim_freed_at_once);
 }
 
-/// Empties segments that lie beside each other, those with the least to move. False: there are none. Errors: HeapFull: no room for what lives there.
+/// Empties segments that lie beside each other, those with the least to move, as far as there is room for what lives there. False: there are none.
 bool ObjectLog::clean_run(std::uint64_t units) {
     finish_ahead();
     try_checkpoint();  // segments of the tail may be moved then
@@ -99,18 +102,34 @@ bool ObjectLog::clean_run(std::uint64_t units) {
         ~Unkeep() { log.kept_begin_ = log.kept_end_ = 0; }
     };
     const Unkeep unkeep{*this};
-    ensure_free(units + least / segment_room() + 2, 0, 0);
-    Cleaning cleaning;
-    for (std::uint64_t n = best; n < best + units; ++n)
-        if (can_be_cleaned(segments_[n])) cleaning.victims.push_back(static_cast<std::uint32_t>(n));
-    mark_victims(cleaning);
-    if (!cleaning.victims.empty()) go_on_cleaning(cleaning);
-    flush();
-    return std::all_of(&segments_[best], &segments_[best] + units, [](const Segment& segment) { return segment.use == Use::free; });
+    for (std::uint64_t n = best; n < kept_end_; n += victims_max) {
+        const std::span part(&segments_[n], std::min<std::uint64_t>(victims_max, kept_end_ - n));
+        live = 0;
+        for (const Segment& segment : part) live += segment.live;
+        const auto kept = std::count_if(&segments_[best], &segments_[kept_end_], [](const Segment& segment) { return segment.use == Use::free; });
+        ensure_free(static_cast<std::uint64_t>(kept) + live / segment_room() + 2, 0, 0);
+        Cleaning cleaning;
+        for (const Segment& segment : part)
+            if (can_be_cleaned(segment)) cleaning.victims.push_back(static_cast<std::uint32_t>(&segment - &segments_[0]));
+        if (cleaning.victims.empty()) continue;
+        mark_victims(cleaning);
+        go_on_cleaning(cleaning);
+        flush();
+        if (tail_.size() + tail_room > layout::tail_max && !try_checkpoint()) break;
+    }
+    return true;
 }
 
 /// Survivors, the oldest first; damaged values are none. Needs no lock: victims stay what they are until the cleaning ends.
 void ObjectLog::find_survivors(Cleaning& cleaning) const {
+    const auto is_at = [&](const RecordHead& head, Place place) {
+        try {
+            return index_.find(head.id) == place;
+        } catch (const Error&) {  // the index is damaged there: nobody knows whether the value lives
+            return false;
+        }
+    };
+    cleaning.survivors.clear();
     for (const std::uint32_t number : cleaning.victims) {
         const EpochGuard guard;
         const std::uint64_t end = segments_[number].end;
@@ -120,7 +139,7 @@ void ObjectLog::find_survivors(Cleaning& cleaning) const {
             const Place place = Place::at(number, at, length);
             if (at + length > end) break;
             // A damaged one stays, and so does its segment.
-            if ((head.length & layout::record_removes) == 0 && index_.find(head.id) == place && is_sound(number, at, head, bytes_at(place)))
+            if ((head.length & layout::record_removes) == 0 && is_at(head, place) && is_sound(number, at, head, bytes_at(place)))
                 cleaning.survivors.push_back({head.version, head.id, place});
             at += length;
         }
@@ -258,7 +277,7 @@ void ObjectLog::ensure_free(std::uint64_t wanted, std::uint64_t at_least, std::u
         else if (!has_looked)
             look_at_tail();
         else if (pinned_segments() != 0)
-            std::this_thread::yield();  // most views live for a moment
+            std::this_thread::sleep_for(std::chrono::microseconds(50));  // most views live for a moment
         else
             break;
         const std::uint64_t emptied = (counts_.cleaned_segments - counts.cleaned_segments) * segment_room();
@@ -275,7 +294,7 @@ std::size_t ObjectLog::clean(std::size_t bytes) {
     finish_ahead();
     const std::uint64_t before = free_;
     bool has_looked = false;
-    for (int i = 0; i < 1024 && (free_ - std::min(free_, before)) * files_.segment_bytes() < bytes; ++i) {
+    for (int i = 0; i < 1024 && (free_ - std::min(free_, before)) * files_.segment_bytes() < bytes; ++i, free_unpinned()) {
         if (clean_batch()) {
             flush();
         } else if (!has_looked) {

@@ -125,13 +125,18 @@ void ObjectLog::flush() { flush_now(false, false); }
 
 void ObjectLog::checkpoint_now(bool is_clean) { flush_now(true, is_clean); }
 
+bool ObjectLog::is_harmless_to_images(const Error& error) {
+    const auto code = static_cast<errc>(error.code().value());
+    return code == errc::no_space || code == errc::corrupt || code == errc::truncated;
+}
+
 /// An image, if there is room for it, on the disk and in memory. False: the old one goes on counting.
 bool ObjectLog::try_checkpoint() {
     try {
         checkpoint_now(false);
         return true;
     } catch (const Error& error) {
-        if (is_poisoned_ || static_cast<errc>(error.code().value()) != errc::no_space) throw;
+        if (is_poisoned_ || !is_harmless_to_images(error)) throw;
     } catch (const std::bad_alloc&) {
         if (is_poisoned_) throw;
     }
@@ -157,12 +162,11 @@ void ObjectLog::flush_now(bool with_image, bool is_clean) {
     end_flush(flush);
 }
 
-/// An image that had no room, on the disk or in memory, is no failure: the old one goes on counting.
+/// An image that had no room, on the disk or in memory, is no failure, nor is one that a damaged older one prevents: that one goes on counting.
 void ObjectLog::poison_unless_harmless(const Flush& flush, const std::exception& error) {
     const auto* const known = dynamic_cast<const Error*>(&error);
-    const bool had_no_room =
-        known != nullptr ? static_cast<errc>(known->code().value()) == errc::no_space : dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
-    if (flush.with_image && !flush.has_image && had_no_room) return;
+    const bool is_harmless = known != nullptr ? is_harmless_to_images(*known) : dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
+    if (flush.with_image && !flush.has_image && is_harmless) return;
     poison("writing the heap's file", error);
 }
 

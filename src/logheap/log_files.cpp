@@ -174,8 +174,13 @@ LogFiles LogFiles::create(io::Storage& storage, const std::filesystem::path& pat
 
 void LogFiles::read_headers(const std::filesystem::path& path) {
     const ByteCount size = values_->info().size_bytes;
-    if (size < layout::slots * layout::slot_bytes)
-        throw Error(errc::not_a_heap, path, "this file is too short for a LogHeap; name another one, or restore it from a copy");
+    if (size < layout::slots * layout::slot_bytes) {
+        std::array<std::byte, sizeof layout::magic> begin{};
+        const bool was_one = values_->read(begin, 0) == begin.size() && std::memcmp(begin.data(), layout::magic, begin.size()) == 0;
+        throw Error(was_one ? errc::truncated : errc::not_a_heap, path,
+                    was_one ? "the file ends within its headers; restore it from a copy"
+                            : "this file is too short for a LogHeap; name another one, or restore it from a copy");
+    }
     const AlignedBuffer both(layout::slots * layout::slot_bytes);
     if (values_->read_direct(both.span(), 0) != both.size())
         throw Error(errc::truncated, path, "the file ends within its headers; restore it from a copy");

@@ -8,9 +8,15 @@
 namespace taiyen {
 
 bool is_log_heap(const std::filesystem::path& path) {
-    std::array<std::byte, sizeof logheap::layout::magic> begin{};
+    namespace layout = logheap::layout;
     const auto file = io::posix_storage().open(path, io::Access::read_only);
-    return file->read(begin, 0) == begin.size() && std::equal(begin.begin(), begin.end(), reinterpret_cast<const std::byte*>(logheap::layout::magic));
+    for (std::uint64_t slot = 0; slot < layout::slots; ++slot) {  // one of them is enough
+        std::array<std::byte, sizeof layout::magic> begin{};
+        if (file->read(begin, slot * layout::slot_bytes) == begin.size() &&
+            std::equal(begin.begin(), begin.end(), reinterpret_cast<const std::byte*>(layout::magic)))
+            return true;
+    }
+    return false;
 }
 
 LogHeapParameters read_log_heap_parameters(const std::filesystem::path& path) {

@@ -356,9 +356,16 @@ Serial ObjectLog::write(std::span<Operation> operations) {
     std::uint64_t more = 0;
     std::uint64_t less = 0;
     std::uint64_t ring_bytes = 0;
+    std::uint64_t new_ids = 0;
+    std::uint64_t old_ids = 0;  // that go
     bool only_removes = true;
     for (const Operation& operation : operations) {
-        if (const Place before = index_.find(operation.id)) less += live_bytes_at(before);
+        const Place before = index_.find(operation.id);
+        if (before) less += live_bytes_at(before);
+        if (operation.kind == OperationKind::remove)
+            old_ids += before ? 1 : 0;
+        else
+            new_ids += before ? 0 : 1;
         ring_bytes += sizeof(layout::OperationHead) + sizeof(layout::LargePlace);
         if (operation.kind == OperationKind::remove) continue;
         only_removes = false;
@@ -389,7 +396,7 @@ Serial ObjectLog::write(std::span<Operation> operations) {
     std::array<std::uint64_t, IdIndex::shard_count> ids{};
     for (const Operation& operation : operations) ++ids[IdIndex::shard_of(operation.id)];
     // An image must always find room, or the tail would grow until nothing can be written.
-    if (more > less) ensure_image_room(operations.size());
+    if (new_ids > old_ids) ensure_image_room(new_ids);
     for (std::size_t shard = 0; shard < ids.size(); ++shard)
         if (ids[shard] != 0) index_.prepare(shard, ids[shard]);
     const bool must = tail_.size() + segments + runs + tail_room > layout::tail_max;
@@ -468,7 +475,10 @@ void ObjectLog::apply(const Operation& operation, std::uint64_t serial) {
         ensure_room(hot_, layout::record_bytes(operation.bytes.size()), Reason::cleaning);
         place = place_record(hot_, {0, static_cast<std::uint32_t>(operation.bytes.size()), operation.id, serial, operation.born}, operation.bytes);
     }
-    if (operation.run) tail_.push_back({place.segment(), sizeof(layout::SegmentHead), segments_[place.segment()].end});
+    if (operation.run) {
+        tail_.push_back({place.segment(), sizeof(layout::SegmentHead), segments_[place.segment()].end});
+        counts_.put_bytes += layout::record_bytes(operation.bytes.size());
+    }
     live_ += live_bytes_at(place);
     segments_[place.segment()].live += live_bytes_at(place);
     if (const Place before = index_.set(operation.id, place, operation.born)) kill(before, serial);
@@ -523,19 +533,23 @@ LogHeapStats ObjectLog::stats() const {
 std::vector<LogSegment> ObjectLog::segments() const {
     const std::lock_guard lock(writer_);
     std::vector<LogSegment> all;
+    // An opening knows of segments in use; what others hold of earlier lives shows in the file.
+    const std::vector<io::File::Extent> data = files_.values().data_extents(layout::segments_begin, files_.segments() * files_.segment_bytes());
+    auto extent = data.begin();
     for (std::uint64_t n = 1; n <= files_.segments(); n += segments_[n].units) {
         const Segment& segment = segments_[n];
         LogSegment& told = all.emplace_back();
         told.number = n;
         told.offset = files_.offset_of(n);
         told.bytes = segment.units * files_.segment_bytes();
-        told.has_blocks = segment.is_allocated;
+        while (extent != data.end() && extent->offset + extent->length <= told.offset) ++extent;
+        told.has_blocks = segment.is_allocated || (extent != data.end() && extent->offset < told.offset + told.bytes);
         if (segment.use == Use::free) continue;
         const auto kind = segment.kind;
         told.kind = kind == layout::SegmentKind::hot    ? LogSegment::Kind::hot
                     : kind == layout::SegmentKind::cold ? LogSegment::Kind::cold
                                                         : LogSegment::Kind::large;
-        told.filled_bytes = kind == layout::SegmentKind::large ? told.bytes : segment.end;
+        told.filled_bytes = kind == layout::SegmentKind::large ? told.bytes : segment.end - sizeof(layout::SegmentHead);
         told.live_bytes = segment.live;
         told.age = serial_ - std::min(serial_, segment.filled_at);
         told.views = segment.pins.load(std::memory_order_relaxed);

@@ -221,7 +221,7 @@ private:
     // segments.cpp
     void ensure_room(Open& open, std::uint64_t record_bytes, Reason reason);
     void take(Open& open);
-    /// A run of free segments; 0: there is none. Throws: HeapFull{disk}.
+    /// A run of free segments, with blocks; 0: there is none.
     std::uint32_t take_run(std::uint64_t units);
     std::uint64_t units_of_run(std::uint64_t bytes) const;
     bool allocate(std::uint64_t segment);
@@ -247,6 +247,7 @@ private:
     Flush begin_flush(bool with_image);
     void write_image(const Flush& flush, const std::function<void()>& meanwhile);
     void write_flush(Flush& flush, const std::function<void()>& meanwhile);
+    static bool is_harmless_to_images(const Error& error);
     void poison_unless_harmless(const Flush& flush, const std::exception& error);
     void end_flush(const Flush& flush);
     void flush();
@@ -259,6 +260,7 @@ private:
     static bool can_be_cleaned(const Segment& segment);
     void mark_victims(const Cleaning& cleaning);
     bool clean_run(std::uint64_t units);
+    bool is_kept(std::uint64_t segment) const { return segment >= kept_begin_ && segment < kept_end_; }
     void ensure_free(std::uint64_t wanted, std::uint64_t at_least, std::uint64_t wanted_bytes);
     std::optional<Cleaning> begin_cleaning();
     void find_survivors(Cleaning& cleaning) const;

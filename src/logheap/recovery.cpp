@@ -397,6 +397,7 @@ void ObjectLog::start_log() {
     for (std::uint32_t n = 1; n <= files_.segments(); ++n) free_if_dead(n, 0);
     // Each recovery takes segments for what it finds in the ring: the next one shall have some, however short this life is.
     ensure_free(reserve + 1, 0, 0);
+    counts_ = {};  // of what was found nobody wants to know
     if (options_.background) keeper_ = std::thread([this] { keep(); });
 }
 

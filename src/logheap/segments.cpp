@@ -27,8 +27,7 @@ std::uint32_t ObjectLog::find_free(std::uint64_t units) {
         const bool is_free = segments_[n].use == Use::free;
         if (is_free && !has_seen_free) lowest_free_ = n;
         has_seen_free = has_seen_free || is_free;
-        const bool is_kept = n >= kept_begin_ && n < kept_end_;
-        run = is_free && !is_kept && (segments_[n].is_allocated || !needs_blocks) ? run + 1 : 0;
+        run = is_free && !is_kept(n) && (segments_[n].is_allocated || !needs_blocks) ? run + 1 : 0;
         if (run == units) return static_cast<std::uint32_t>(n + 1 - units);
     }
     return 0;
@@ -80,6 +79,7 @@ void ObjectLog::begin_segment(std::uint32_t number, SegmentKind kind, std::uint3
     segment.kind = kind;
     segment.units = units;
     segment.live = 0;
+    segment.end = sizeof(SegmentHead);
     segment.filled_at = serial_;
     segment.in_tail = true;
     segment.is_emptied = segment.is_damaged = false;
@@ -225,8 +225,21 @@ void ObjectLog::throw_full(std::uint64_t wanted_bytes) const {
 }
 
 std::uint32_t ObjectLog::take_run(std::uint64_t units) {
-    const std::uint32_t number = find_free(units);
-    if (number != 0) make_reusable(number, units);
+    const auto take_one = [&]() -> std::uint32_t {
+        const std::uint32_t number = find_free(units);
+        try {
+            if (number != 0) make_reusable(number, units);
+            return number;
+        } catch (const HeapFull&) {
+            return 0;
+        }
+    };
+    const bool was_full = is_disk_full_;
+    if (const std::uint32_t number = take_one()) return number;
+    if (!is_disk_full_) return 0;
+    is_disk_full_ = !was_full;  // what was known of the disk may be old: it has room again, or none any more
+    const std::uint32_t number = take_one();
+    is_disk_full_ = is_disk_full_ || number == 0;
     return number;
 }
 
@@ -236,7 +249,15 @@ Place ObjectLog::write_large(std::span<const std::byte> bytes, std::uint64_t id,
     finish_ahead();
     ensure_free(reserve + units, reserve + units, bytes.size());
     std::uint32_t number = take_run(units);
-    for (int i = 0; number == 0 && i < 4 && clean_run(units); ++i) number = take_run(units);  // there is room, but not in one piece
+    for (int i = 0; (number == 0 || available() < reserve + units) && i < 8; ++i) {  // there is room, but not in one piece
+        if (!clean_run(units)) {
+            if (pinned_segments() == 0) break;
+            std::this_thread::sleep_for(std::chrono::microseconds(50));
+        }
+        if (available() < reserve + units) ensure_free(reserve + units, 0, 0);
+        free_unpinned();
+        number = take_run(units);
+    }
     if (number == 0 || available() < reserve + units) throw_full(bytes.size());
     files_.values().map_private(memory_of(number), units * files_.segment_bytes(), files_.offset_of(number), io::Protection::read);
     const AlignedBuffer first(page_bytes);
@@ -258,7 +279,6 @@ Place ObjectLog::write_large(std::span<const std::byte> bytes, std::uint64_t id,
         files_.values().write(bytes.subspan(beside), files_.offset_of(number) + page_bytes);
         if (!planted(Bug::log_heap_large_value_unsynced)) files_.values().sync();
     });
-    counts_.put_bytes += units * files_.segment_bytes();
     since_checkpoint_ += units * files_.segment_bytes();
     return Place::run_at(number, sizeof(SegmentHead));
 }

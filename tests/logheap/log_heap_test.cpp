@@ -19,6 +19,7 @@
 #include "base/planted.hpp"
 #include "io/disks/simulated_node.hpp"
 #include "io/disks/simulated_storage.hpp"
+#include "logheap/log_fixture.hpp"
 #include "logheap/log_model.hpp"
 #include "scratch_directory.hpp"
 #include "seed.hpp"
@@ -30,32 +31,8 @@ BOOST_AUTO_TEST_SUITE(log_heap)
 
 using namespace taiyen;
 using logheap::ObjectLog;
-using logheap::test::Bytes;
+using namespace logheap::test;
 using taiyen::test::throws;
-
-LogHeapOptions small(std::size_t segments = 32) {
-    LogHeapOptions options;
-    options.segment_bytes = 64_KiB;
-    options.capacity = segments * 64_KiB;
-    options.log_capacity = 256_KiB;
-    return options;
-}
-
-std::span<const std::byte> text(std::string_view of) { return std::as_bytes(std::span(of)); }
-std::string text_of(const LogView& view) { return {reinterpret_cast<const char*>(view.bytes().data()), view.bytes().size()}; }
-Bytes bytes_of(std::size_t length, std::uint64_t seed = 1) {
-    std::mt19937_64 random(seed);
-    return logheap::test::some_bytes(random, length);
-}
-bool holds(const LogHeap& heap, LogHandle handle, const Bytes& bytes) {
-    const LogView view = heap.get(handle);
-    return view && std::equal(bytes.begin(), bytes.end(), view.bytes().begin(), view.bytes().end());
-}
-
-struct Place {
-    ScratchDirectory directory;
-    std::filesystem::path path = directory.path() / "values.tyl";
-};
 
 BOOST_AUTO_TEST_CASE(values_are_put_read_updated_and_removed) {
     const Place at;
@@ -185,27 +162,6 @@ BOOST_AUTO_TEST_CASE(a_view_of_a_run_keeps_all_of_it) {
     BOOST_TEST(heap.stats().free_segments + 2 > free);
 }
 
-BOOST_AUTO_TEST_CASE(a_large_value_finds_room_however_the_others_lie) {
-    const Place at;
-    LogHeapOptions options = small(64);
-    options.background = taiyen::test::seed_of_run() % 2 == 0;
-    LogHeap heap(create_only, at.path, options);
-    std::mt19937_64 random(taiyen::test::seed_of_run());
-    std::map<std::uint64_t, std::size_t> sizes;
-    const auto put = [&](std::uint64_t id, std::size_t length) {
-        heap.put_as(LogId{id}, bytes_of(length, id));
-        sizes[id] = length;
-    };
-    std::uint64_t id = 1;
-    while (heap.stats().live_bytes < 38 * 64_KiB) put(id++, random() % 3000);
-    for (std::uint64_t i = 0; i < 8000; ++i) put(1 + random() % (id - 1), random() % 3000);
-    for (std::uint64_t run = 0; run < 5; ++run) {
-        put((std::uint64_t{1} << 40U) + run, 150'000);
-        for (std::uint64_t i = 0; i < 200; ++i) put(1 + random() % (id - 1), random() % 3000);
-    }
-    for (const auto& [known, length] : sizes) BOOST_TEST_REQUIRE(holds(heap, LogId{known}, bytes_of(length, known)));
-}
-
 BOOST_AUTO_TEST_CASE(a_batch_may_bring_many_new_ids) {
     const Place at;
     LogHeapOptions options = small(64);
@@ -217,37 +173,6 @@ BOOST_AUTO_TEST_CASE(a_batch_may_bring_many_new_ids) {
     BOOST_TEST(heap.size() == 3000U);
     for (std::uint64_t i = 1; i <= 3000; ++i) BOOST_REQUIRE(heap.contains(LogId{i}));
     BOOST_TEST(!heap.contains(LogId{3001}));
-}
-
-BOOST_AUTO_TEST_CASE(a_batch_of_small_and_large_values_has_room_for_all_or_happens_not_at_all) {
-    const Place at;
-    LogHeap heap(create_only, at.path, small(40));
-    std::uint64_t refused = 0;
-    std::mt19937_64 random(taiyen::test::seed_of_run());
-    std::map<std::uint64_t, std::size_t> sizes;
-    for (int round = 0; round < 60 || (refused == 0 && round < 600); ++round) {
-        LogBatch batch;
-        std::map<std::uint64_t, std::size_t> after = sizes;
-        for (std::uint64_t i = 0; i < 12; ++i) {
-            const std::size_t length = i == 0 ? 70'000 + random() % 400'000 : random() % 12'000;
-            const std::uint64_t id = 1 + random() % 60;
-            batch.put(LogId{id}, bytes_of(length, id));
-            after[id] = length;
-        }
-        try {
-            heap.commit(batch);
-            sizes = after;
-        } catch (const HeapFull&) {
-            ++refused;
-            for (int i = 0; i < 10 && !sizes.empty(); ++i) {
-                BOOST_REQUIRE(heap.remove(LogId{sizes.begin()->first}));
-                sizes.erase(sizes.begin());
-            }
-        }
-        BOOST_REQUIRE(heap.size() == sizes.size());
-        for (const auto& [id, length] : sizes) BOOST_REQUIRE(holds(heap, LogId{id}, bytes_of(length, id)));
-    }
-    BOOST_TEST(refused > 0U);
 }
 
 BOOST_AUTO_TEST_CASE(either_header_may_be_lost) {
@@ -337,44 +262,6 @@ BOOST_AUTO_TEST_CASE(a_batch_is_one_operation) {
     for (std::uint64_t i = 0; i < 100; ++i) BOOST_TEST(holds(heap, LogId{100 + i}, bytes_of(1000, i)));
 }
 
-BOOST_AUTO_TEST_CASE(a_full_heap_goes_on_when_values_are_removed) {
-    const Place at;
-    LogHeapOptions options = small(20);
-    options.utilisation = 0.8;
-    LogHeap heap(create_only, at.path, options);
-    std::vector<LogHandle> handles;
-    const auto fill = [&](std::uint64_t seed) {
-        std::mt19937_64 random(seed);
-        try {
-            for (;;) handles.push_back(heap.put(bytes_of(random() % 3000, handles.size())));
-        } catch (const HeapFull& full) {
-            BOOST_TEST((full.cause() == HeapFull::Cause::values));
-        }
-    };
-    fill(1);
-    const std::uint64_t at_first = heap.size();
-    BOOST_TEST(at_first > 400U);
-    // An update that finds no room leaves the old value.
-    const LogHandle one = handles[7];
-    const std::string before = text_of(heap.get(one));
-    BOOST_CHECK_THROW(heap.update(one, bytes_of(30'000)), HeapFull);
-    BOOST_TEST(text_of(heap.get(one)) == before);
-    // What becomes smaller always has room.
-    for (int i = 0; i < 300; ++i) BOOST_TEST(heap.update(handles[static_cast<std::size_t>(i)], bytes_of(0)));
-    for (std::uint64_t round = 0; round < 6; ++round) {
-        for (std::size_t i = 0; i < handles.size(); i += 2) BOOST_TEST(heap.remove(handles[i]));
-        std::vector<LogHandle> kept;
-        for (std::size_t i = 1; i < handles.size(); i += 2) kept.push_back(handles[i]);
-        handles = kept;
-        fill(round + 2);
-        BOOST_TEST(heap.size() * 10 > at_first * 7);
-    }
-    for (const LogHandle& handle : handles) BOOST_TEST(heap.remove(handle));
-    BOOST_TEST(heap.empty());
-    BOOST_TEST(heap.stats().live_bytes == 0U);
-    BOOST_TEST(heap.stats().cleaned_segments > 0U);
-}
-
 BOOST_AUTO_TEST_CASE(what_was_put_asynchronously_is_durable_when_it_says_so) {
     const Place at;
     LogHeapOptions options = small();
@@ -454,13 +341,6 @@ BOOST_AUTO_TEST_CASE(a_ring_without_its_heap_is_removed_only_if_no_heap_can_need
 }
 
 /// After a crash of the process: the disk has all that was written, and nothing was closed.
-std::unique_ptr<ObjectLog> reopened(io::SimulatedStorage& disk, std::unique_ptr<ObjectLog> log, const LogHeapOptions& options = {}) {
-    log->abandon();
-    log.reset();
-    disk.disconnect();
-    return ObjectLog::open(disk, "/disk/x.tyl", options, ObjectLog::Opening::open);
-}
-
 BOOST_AUTO_TEST_CASE(removed_values_stay_removed_after_crashes) {
     for (int variant = 0; variant < 6; ++variant) {
         io::SimulatedStorage disk;
@@ -621,107 +501,6 @@ BOOST_AUTO_TEST_CASE(a_flipped_bit_is_told_and_nothing_else_is_lost) {
 }
 
 /// Header of the file that counts.
-logheap::layout::Header header_of(const std::filesystem::path& path) {
-    std::ifstream file(path, std::ios::binary);
-    std::array<logheap::layout::Header, logheap::layout::slots> slots;
-    file.read(reinterpret_cast<char*>(slots.data()), sizeof slots);
-    BOOST_TEST_REQUIRE(file.good());
-    return slots[0].sequence > slots[1].sequence ? slots[0] : slots[1];
-}
-
-BOOST_AUTO_TEST_CASE(opening_what_was_closed_reads_no_cells_and_closing_it_unchanged_writes_none) {
-    const Place at;
-    constexpr std::uint64_t count = 20'000;
-    {
-        LogHeap heap(create_only, at.path, small(64));
-        LogBatch batch;
-        for (std::uint64_t id = 1; id <= count; ++id) {
-            batch.put(LogId{id}, text("value"));
-            if (id % 500 != 0) continue;
-            heap.commit(batch);
-            batch.clear();
-        }
-    }
-    {
-        const LogHeap reader(open_read_only, at.path);
-        BOOST_TEST(reader.size() == count);
-        BOOST_TEST(reader.stats().live_bytes == count * 40);
-        BOOST_TEST(reader.stats().index_bytes == 0U);
-        BOOST_TEST(reader.contains(LogId{7}));
-        const std::uint64_t one = reader.stats().index_bytes;
-        BOOST_TEST(one > 0U);
-        for (std::uint64_t id = 1; id <= count; ++id) BOOST_TEST_REQUIRE(reader.contains(LogId{id}));
-        BOOST_TEST(!reader.contains(LogId{count + 1}));
-        BOOST_TEST(reader.stats().index_bytes > 20 * one);
-    }
-    const auto before = header_of(at.path);
-    {
-        LogHeapOptions options = small();
-        options.background = false;
-        LogHeap heap(open_only, at.path, options);
-        BOOST_TEST(heap.contains(LogId{1}));
-        BOOST_TEST(heap.stats().index_bytes < 100'000U);
-    }
-    const auto unchanged = header_of(at.path);
-    BOOST_TEST(unchanged.sequence > before.sequence);
-    BOOST_TEST(unchanged.image_place == before.image_place);
-    BOOST_TEST((unchanged.flags & logheap::layout::header_is_clean) != 0U);
-    {
-        LogHeap heap(open_only, at.path);
-        BOOST_TEST(heap.restoration().was_clean);
-        heap.remove(LogId{1});
-    }
-    BOOST_TEST(header_of(at.path).image_place != before.image_place);
-    const LogHeap heap(open_only, at.path);
-    BOOST_TEST(heap.size() == count - 1);
-    BOOST_TEST(!heap.contains(LogId{1}));
-}
-
-/// Whether damaged cells of an image are told, and all others read.
-bool tells_damaged_cells() {
-    const Place at;
-    constexpr std::uint64_t count = 2'000;
-    {
-        LogHeap heap(create_only, at.path, small(64));
-        LogBatch batch;
-        for (std::uint64_t id = 1; id <= count; ++id) batch.put(LogId{id}, text("value"));
-        heap.commit(batch);
-    }
-    {
-        const auto header = header_of(at.path);
-        BOOST_TEST_REQUIRE(header.image_place == 0U);
-        std::fstream file(at.path, std::ios::in | std::ios::out | std::ios::binary);
-        const auto offset = static_cast<std::streamoff>(logheap::layout::segments_begin + header.segments * header.segment_bytes + 24 * 1000 + 16);
-        file.seekg(offset);
-        const char was = static_cast<char>(file.get());
-        file.seekp(offset);
-        file.put(static_cast<char>(was ^ 2));  // the serial at which a value was made: nothing but a checksum notices
-    }
-    LogHeapOptions options = small();
-    options.background = false;
-    LogHeap heap(open_only, at.path, options);
-    std::uint64_t found = 0;
-    std::uint64_t refused = 0;
-    for (std::uint64_t id = 1; id <= count; ++id) {
-        try {
-            found += heap.contains(LogId{id}) ? 1U : 0U;
-        } catch (const Error& error) {
-            BOOST_TEST(error.code() == errc::corrupt);
-            BOOST_TEST(error.offset() >= logheap::layout::segments_begin + 64 * 64_KiB);
-            ++refused;
-        }
-    }
-    return found + refused == count && refused > 0 && refused < count / 16;
-}
-
-BOOST_AUTO_TEST_CASE(damaged_cells_of_an_image_are_told_and_others_read) {
-    BOOST_TEST(tells_damaged_cells());
-    planted_bug = Bug::log_heap_cells_unproven;
-    const bool tells = tells_damaged_cells();
-    planted_bug = Bug::none;
-    BOOST_TEST(!tells);
-}
-
 BOOST_AUTO_TEST_CASE(a_forked_child_leaves_the_heap_to_its_parent) {
     const Place at;
     LogHeap heap(create_only, at.path, small());
@@ -741,108 +520,6 @@ BOOST_AUTO_TEST_CASE(a_forked_child_leaves_the_heap_to_its_parent) {
     const LogHeap again(open_only, at.path);
     BOOST_TEST(again.restoration().was_clean);
     BOOST_TEST(again.size() == 2U);
-}
-
-BOOST_AUTO_TEST_CASE(a_full_disk_refuses_and_loses_nothing) {
-    io::SimulatedStorage disk;
-    disk.add_directory("/disk");
-    auto log = ObjectLog::open(disk, "/disk/x.tyl", small(), ObjectLog::Opening::create);
-    std::mt19937_64 random(taiyen::test::seed_of_run());
-    logheap::test::Values values;
-    for (int i = 0; i < 60; ++i) logheap::test::operate(*log, values, random, {});
-    disk.set_space(disk.used_bytes() + 300'000);
-    int refused = 0;
-    for (int i = 0; i < 400; ++i) {
-        try {
-            const Bytes bytes = bytes_of(3000, random());
-            const LogHandle handle = log->put(bytes);
-            values[static_cast<std::uint64_t>(handle.id)] = bytes;
-        } catch (const HeapFull& full) {
-            ++refused;
-            BOOST_TEST((full.cause() == HeapFull::Cause::disk));
-        } catch (const Error& error) {
-            BOOST_TEST((error.code() == errc::no_space));
-            ++refused;
-        }
-    }
-    BOOST_TEST(refused > 0);
-    logheap::test::require_equal(logheap::test::values_of(*log), values, "on a full disk");
-    disk.set_space(~ByteCount{0});
-    log->put_as(LogId{9}, bytes_of(100));
-    values[9] = bytes_of(100);
-    log = reopened(disk, std::move(log));
-    logheap::test::require_equal(logheap::test::values_of(*log), values, "afterwards");
-    log->close();
-}
-
-BOOST_AUTO_TEST_CASE(a_sparse_heap_on_a_full_disk_goes_on_with_the_room_that_it_has) {
-    io::SimulatedStorage disk;
-    disk.add_directory("/disk");
-    LogHeapOptions options = small(200);
-    options.background = false;
-    auto log = ObjectLog::open(disk, "/disk/x.tyl", options, ObjectLog::Opening::create);
-    std::mt19937_64 random(taiyen::test::seed_of_run());
-    for (std::uint64_t id = 1; id <= 400; ++id) log->put_as(LogId{id}, bytes_of(3000, id));
-    disk.set_space(disk.used_bytes());
-    for (int life = 0; life < 4; ++life) {
-        for (int i = 0; i < 1500; ++i) {
-            const std::uint64_t id = 1 + random() % 400;
-            const bool must = i % 3 == 0;
-            try {
-                if (must)
-                    log->remove(LogId{id});
-                else
-                    log->put_as(LogId{id}, bytes_of(random() % 3000, id));
-            } catch (const HeapFull& full) {
-                BOOST_TEST_REQUIRE(!must);
-                BOOST_TEST((full.cause() == HeapFull::Cause::disk));
-            }
-        }
-        for (std::uint64_t id = 1; id <= 60; ++id) log->put_as(LogId{id}, bytes_of(3000, id));  // so much is free by now
-        log->check_sums();
-        BOOST_TEST(log->verify().damaged.empty());
-        if (life % 2 == 0) {
-            log->close();
-            log.reset();
-            disk.disconnect();
-            log = ObjectLog::open(disk, "/disk/x.tyl", options, ObjectLog::Opening::open);
-        } else {
-            log->abandon();
-            log.reset();
-            disk.disconnect();
-            log = ObjectLog::open(disk, "/disk/x.tyl", options, ObjectLog::Opening::open);
-        }
-    }
-    log->close();
-}
-
-BOOST_AUTO_TEST_CASE(random_lives_on_a_full_disk_refuse_no_removal) {
-    const std::uint64_t seed = taiyen::test::seed_of_run();
-    for (std::uint64_t life = 0; life < 6; ++life) {
-        std::mt19937_64 random(seed + life);
-        io::SimulatedStorage disk;
-        disk.add_directory("/disk");
-        LogHeapOptions options = small(20 + random() % 100);
-        options.background = false;
-        logheap::test::Mix mix;
-        mix.large_one_in = life % 2 == 0 ? 20 : 0;
-        auto log = ObjectLog::open(disk, "/disk/x.tyl", options, ObjectLog::Opening::create);
-        logheap::test::Values values;
-        for (int part = 0; part < 12; ++part) {
-            const std::string when = "life " + std::to_string(life) + ", part " + std::to_string(part);
-            disk.set_space(part % 4 == 3 ? ~ByteCount{0} : disk.used_bytes() + random() % 100'000);
-            for (int i = 0; i < 120; ++i) logheap::test::operate(*log, values, random, mix);
-            log->check_sums();
-            logheap::test::require_equal(logheap::test::values_of(*log), values, when);
-            if (random() % 3 == 0) log->close();
-            log->abandon();
-            log.reset();
-            disk.disconnect();
-            log = ObjectLog::open(disk, "/disk/x.tyl", options, ObjectLog::Opening::open);
-            logheap::test::require_equal(logheap::test::values_of(*log), values, when + ", opened again");
-        }
-        log->close();
-    }
 }
 
 BOOST_AUTO_TEST_CASE(what_a_flush_ahead_names_takes_no_room_again) {
