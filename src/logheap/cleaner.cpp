@@ -125,7 +125,8 @@ void ObjectLog::find_survivors(Cleaning& cleaning) const {
     const auto is_at = [&](const RecordHead& head, Place place) {
         try {
             return index_.find(head.id) == place;
-        } catch (const Error&) {  // the index is damaged there: nobody knows whether the value lives
+        } catch (const Error&) {  // nobody knows whether the value lives
+            if (!is_index_damaged_) throw;
             return false;
         }
     };

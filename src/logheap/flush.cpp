@@ -117,6 +117,7 @@ void ObjectLog::end_flush(const Flush& flush) {
         leave_tail(was.part.number);
     }
     since_checkpoint_ -= std::min(since_checkpoint_, flush.written);
+    has_failed_image_ = false;
     ++counts_.checkpoints;
 }
 

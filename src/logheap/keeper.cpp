@@ -88,7 +88,8 @@ std::uint64_t ObjectLog::free_wanted_ahead() const {
 
 std::optional<ObjectLog::Task> ObjectLog::next_task() const {
     if (log_->used() >= log_->capacity() / 2) return Task::flush;
-    if (since_checkpoint_ >= checkpoint_bytes() || tail_.size() > layout::tail_max / 2) return Task::image;
+    if (is_index_damaged_) return std::nullopt;
+    if (!has_failed_image_ && (since_checkpoint_ >= checkpoint_bytes() || tail_.size() > layout::tail_max / 2)) return Task::image;
     if (available() < free_wanted_ahead()) return emptied_.empty() ? Task::cleaning : Task::flush;
     return std::nullopt;
 }
@@ -124,6 +125,7 @@ bool ObjectLog::flush_ahead(bool with_image, std::unique_lock<std::mutex>& lock,
     meanwhile();
     lock.lock();
     finish_ahead();
+    has_failed_image_ = has_failed_image_ || (with_image && counts_.flushes == before);
     return counts_.flushes != before;
 }
 

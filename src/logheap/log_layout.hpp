@@ -1,7 +1,7 @@
 #pragma once
 /// Bytes of a LogHeap's file, version 1: reasons and rules are in FORMAT.md.
 ///
-///     0        header slot 0            ┐ 32 KiB each, written alternately
+///     0        header slot 0            ┐ 32 KiB each; each header goes into both
 ///     32 KiB   header slot 1            ┘
 ///     2 MiB    segment 1 | segment 2 | …
 ///     behind   image of the index 0 | image of the index 1     three quarters of the segments' bytes each, at most; holes

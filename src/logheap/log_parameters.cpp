@@ -20,7 +20,18 @@ bool is_log_heap(const std::filesystem::path& path) {
 }
 
 LogHeapParameters read_log_heap_parameters(const std::filesystem::path& path) {
-    const logheap::LogFiles files = logheap::LogFiles::look(io::posix_storage(), path);
+    logheap::LogFiles files = logheap::LogFiles::look(io::posix_storage(), path);
+    logheap::LogFiles::Image image;
+    for (int i = 0;; ++i) {  // a writer may write two images between the header and its image
+        try {
+            image = files.read_image();
+            break;
+        } catch (const Error&) {
+            const std::uint64_t sequence = files.header().sequence;
+            files = logheap::LogFiles::look(io::posix_storage(), path);
+            if (i == 8 || files.header().sequence == sequence) throw;
+        }
+    }
     const logheap::layout::Header& header = files.header();
     LogHeapParameters found;
     found.version = header.version;
@@ -29,7 +40,7 @@ LogHeapParameters read_log_heap_parameters(const std::filesystem::path& path) {
     found.segments = header.segments;
     found.log_capacity = header.ring_capacity;
     found.serial = header.serial;
-    for (const auto& shard : files.read_image().foot.shards) found.values += shard.cells;
+    for (const auto& shard : image.foot.shards) found.values += shard.cells;
     found.image_bytes = header.image_bytes;
     found.tail_segments = header.tail_segments;
     found.clean = (header.flags & logheap::layout::header_is_clean) != 0;

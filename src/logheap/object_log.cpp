@@ -130,16 +130,20 @@ void ObjectLog::unpin(std::uint32_t segment) const noexcept {
 template <class F>
 void ObjectLog::for_each_id(std::uint64_t first, F&& f) const {
     std::vector<std::uint64_t> ids;
+    std::exception_ptr unreadable;
     for (std::size_t shard = 0; shard < IdIndex::shard_count; ++shard) {
         ids.clear();
-        {
+        try {
             const EpochGuard guard;
             index_.for_each_in(shard, [&](std::uint64_t id, Place, std::uint64_t) {
                 if (id >= first) ids.push_back(id);
             });
+        } catch (const Error&) {  // the others are told all the same
+            unreadable = std::current_exception();
         }
         for (const std::uint64_t id : ids) f(id);
     }
+    if (unreadable) std::rethrow_exception(unreadable);
 }
 
 void ObjectLog::for_each(const std::function<void(const LogView&)>& f, LogId first) const {
@@ -199,6 +203,10 @@ std::unique_lock<std::mutex> ObjectLog::lock_for_writing() {
     }
     if (!lock) lock.lock();
     if (!writes_) throw Error(errc::read_only, path(), "the heap was opened for reading; open it for writing to change it");
+    if (is_index_damaged_)  // no image can be written any more, so each operation would be one more that is found only beside a sound index
+        throw Error(errc::corrupt, path(), files_.image_offset(files_.header().image_place),
+                    "the image of the index is damaged, so nothing can be changed; restore the file from a copy, or open it read-only and copy what "
+                    "can be read");
     if (is_poisoned_) throw Error(errc::poisoned, path(), "an earlier write failed (" + failure_ + "); close the heap and open it again");
     return lock;
 }
@@ -234,6 +242,8 @@ void ObjectLog::ensure_image_room(std::uint64_t more_ids) {
     const std::uint64_t ids = index_.size() + more_ids;
     const std::uint64_t wanted =
         (ids + ids / 16) * sizeof(layout::ImageCell) + files_.segments() * sizeof(layout::ImageSegment) + sizeof(layout::ImageFoot);
+    if (files_.has_image_blocks(wanted)) return;
+    finish_ahead();  // which may be writing there
     try {
         files_.allocate_images(wanted);
     } catch (const Error& error) {
@@ -508,8 +518,8 @@ void ObjectLog::close() {
         if (log_) log_->stop();
         return;
     }
-    const auto lock = lock_for_writing();
-    checkpoint_now(true);
+    const std::lock_guard lock(writer_);
+    checkpoint_now(true);  // beside a damaged index, too, if nothing has changed
     log_->stop();
     is_over_ = true;
 }

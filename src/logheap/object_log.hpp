@@ -7,8 +7,8 @@
 /// (L1) The ring gives room back only when what stood there lies in segments that a durable header names, and those are synced.
 /// (L2) A segment is written anew only when nothing that is durable needs it: it holds no live record, every operation that made its records dead is durable, records that cleaning moved lie in a
 ///      segment that a durable header names, no view looks at it, and recovery doesn't read it.
-/// (L3) Recovery reads the image of the index, then the tail (segments with records that the image doesn't know), then the ring. Of several records of one id the highest version counts, so a
-///      tombstone is needed in the tail only: cleaning takes no segment of the tail, and moves no tombstone.
+/// (L3) Recovery reads the image of the index, then the tail (segments with records that the image doesn't know), then the ring. They come in the order in which they
+///      were made, so the last record of an id counts, and a tombstone is needed in the tail only: cleaning takes no segment of the tail, and moves no tombstone.
 /// (L4) An operation is one record of the ring with one serial, whatever it writes: it is there wholly or not at all. A header names only what the ring has durably.
 /// (L5) Cleaning changes a place only where the index still names the record that was moved; it never changes bytes that somebody may see.
 /// (L6) Flushing, images and cleaning have parts that need no lock; the keeper, a thread of the log's own, does those beside operations. One such work goes on at a time, in `ahead_`;
@@ -295,6 +295,7 @@ private:
         std::uint32_t offset;
     };
     void read_image();
+    bool can_read_cells(std::size_t shard) const;
     std::vector<layout::ImageCell> cells_of(const LogFiles::Image& image, std::size_t shard) const;
     bool is_head(const layout::SegmentHead& head, std::uint64_t number) const;
     void claim(std::uint32_t number, std::uint32_t units, const layout::SegmentHead& head);
@@ -346,8 +347,10 @@ private:
     std::uint64_t next_id_ = 1;
     std::uint64_t next_birth_ = 1;
     std::uint64_t free_ = 0;
-    std::uint64_t free_allocated_ = 0;  ///< of them; as far as is known
-    bool is_disk_full_ = false;         ///< for segments: those without blocks are none
+    std::uint64_t free_allocated_ = 0;                    ///< of them; as far as is known
+    mutable std::atomic<bool> is_index_damaged_ = false;  ///< cells of an image can't be read
+    bool has_failed_image_ = false;                       ///< ahead of need; the next one is written when it is needed
+    bool is_disk_full_ = false;                           ///< for segments: those without blocks are none
     std::uint64_t live_ = 0;
     std::uint64_t since_checkpoint_ = 0;
     std::uint64_t kept_begin_ = 0;  ///< segments for a run: nobody else takes them

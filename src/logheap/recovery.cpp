@@ -73,18 +73,36 @@ void ObjectLog::read_image() {
 
 /// What the index takes from the image.
 std::vector<layout::ImageCell> ObjectLog::cells_of(const LogFiles::Image& image, std::size_t shard) const {
-    std::vector<layout::ImageCell> cells = files_.read_cells(image, shard);
+    std::vector<layout::ImageCell> cells;
+    try {
+        cells = files_.read_cells(image, shard);
+    } catch (const Error& error) {
+        is_index_damaged_ = is_index_damaged_ || is_harmless_to_images(error);
+        throw;
+    }
     for (const layout::ImageCell& cell : cells) {
         const Place place{cell.place};
         const bool fits = cell.id != 0 && cell.born != 0 && IdIndex::shard_of(cell.id) == shard && place.segment() != 0 &&
                           place.segment() <= files_.segments() && place.offset() >= sizeof(SegmentHead) &&
                           (place.is_large() ? place.offset() == sizeof(SegmentHead)
                                             : (place.bytes() >= sizeof(RecordHead) && place.offset() + place.bytes() <= files_.segment_bytes()));
-        if (!fits)
-            throw Error(errc::corrupt, path(), image.offsets[shard],
-                        "the image of the index names places that there are not; restore the file from a copy");
+        if (fits) continue;
+        is_index_damaged_ = true;
+        throw Error(errc::corrupt, path(), image.offsets[shard],
+                    "the image of the index names places that there are not; restore the file from a copy");
     }
     return cells;
+}
+
+/// False: they are damaged, and this is a reader, who does without. Throws: as cells_of, in a heap that is to be written.
+bool ObjectLog::can_read_cells(std::size_t shard) const {
+    try {
+        index_.load(shard);
+        return true;
+    } catch (const Error&) {
+        if (writes_ || !is_index_damaged_) throw;
+        return false;
+    }
 }
 
 std::uint64_t ObjectLog::units_of_run(std::uint64_t bytes) const {
@@ -212,6 +230,7 @@ void ObjectLog::read_segment(const layout::TailSegment& tail, SegmentKind kind, 
 /// The batch is empty afterwards.
 void ObjectLog::apply_found(std::vector<FoundRecord>& batch) {
     for (const FoundRecord& found : batch) {
+        if (!can_read_cells(IdIndex::shard_of(found.id))) continue;
         if (found.place) {
             index_.prepare(IdIndex::shard_of(found.id));
             index_.set(found.id, found.place, found.born);
@@ -258,7 +277,7 @@ void ObjectLog::read_ring() {
                     } else if (found.head.kind != OperationKind::remove) {
                         refuse(group.file_offset);
                     }
-                    all.push_back(std::move(found));
+                    if (can_read_cells(IdIndex::shard_of(found.head.id))) all.push_back(std::move(found));
                     if (planted(Bug::log_heap_batch_read_in_part)) break;
                 }
                 serial_ = serial.value;
@@ -355,6 +374,7 @@ void ObjectLog::resume_hot() {
 void ObjectLog::count_live() {
     for (std::uint64_t n = 1; n <= files_.segments(); ++n) segments_[n].live = 0;
     for (std::size_t shard = 0; shard < IdIndex::shard_count; ++shard) {
+        if (!can_read_cells(shard)) continue;
         index_.for_each_in(shard, [&](std::uint64_t id, Place place, std::uint64_t) {
             Segment& segment = segments_[place.segment()];
             if ((segment.use != Use::sealed && segment.use != Use::open) || place.is_large() != (segment.kind == SegmentKind::large) ||

@@ -388,4 +388,19 @@ BOOST_AUTO_TEST_CASE(log_heaps_are_looked_at_and_not_changed) {
     BOOST_TEST(run_tool(dir, "verify --json values.tyl").json().get_child("findings").size() == 1U);
 }
 
+BOOST_AUTO_TEST_CASE(a_log_heap_is_known_by_either_header) {
+    const ScratchDirectory dir;
+    make_log_heap(dir / "values.tyl");
+    flip(dir / "values.tyl", 0);
+    BOOST_TEST(run_tool(dir, "info --json values.tyl").json().get<int>("values") == 750);
+    BOOST_TEST(run_tool(dir, "verify values.tyl").exit == 0);
+    flip(dir / "values.tyl", 0);
+    std::filesystem::resize_file(dir / "values.tyl", 1000);
+    for (const char* words : {"info values.tyl", "stats values.tyl", "map values.tyl"}) {
+        const Ran ran = run_tool(dir, words);
+        BOOST_TEST(ran.exit == 2, words);
+        BOOST_TEST(ran.err.find("the file ends within its headers") != std::string::npos, words << ": " << ran.err);
+    }
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -73,7 +73,7 @@ struct LogHeapOptions {
 /// What a LogHeap is like. All counts since opening unless told otherwise.
 struct LogHeapStats {
     std::uint64_t values = 0;           ///< now
-    std::uint64_t live_bytes = 0;       ///< now: of values, with their heads
+    std::uint64_t live_bytes = 0;       ///< now: of values, with their heads; of a run of segments all that it takes
     std::uint64_t segment_bytes = 0;    ///< of one
     std::uint64_t segments = 0;         ///< that there are
     std::uint64_t free_segments = 0;    ///< now
@@ -112,11 +112,11 @@ struct LogSegment {
     std::uint64_t offset = 0;  ///< in the heap's file
     Kind kind = Kind::free;
     std::uint64_t bytes = 0;         ///< that it takes
-    std::uint64_t filled_bytes = 0;  ///< of records, those that are dead among them
-    std::uint64_t live_bytes = 0;
+    std::uint64_t filled_bytes = 0;  ///< of records, those that are dead among them; of a run all that it takes
+    std::uint64_t live_bytes = 0;    ///< as filled_bytes
     std::uint64_t age = 0;  ///< operations since it was filled
     std::uint64_t views = 0;
-    bool has_blocks = false;  ///< disk blocks, as far as is known
+    bool has_blocks = false;  ///< disk blocks, at least some
 };
 
 /// What LogHeap::verify found.
