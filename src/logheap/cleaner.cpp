@@ -132,6 +132,7 @@ void ObjectLog::find_survivors(Cleaning& cleaning) const {
     };
     cleaning.survivors.clear();
     for (const std::uint32_t number : cleaning.victims) {
+        will_read(number);
         const EpochGuard guard;
         const std::uint64_t end = segments_[number].end;
         for (std::uint64_t at = sizeof(layout::SegmentHead); at + sizeof(RecordHead) <= end;) {

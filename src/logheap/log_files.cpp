@@ -246,10 +246,8 @@ void LogFiles::end_creation(io::Storage& storage) {
     log::Ring::write_identity(*ring_, identity_);
 }
 
-bool LogFiles::has_image_blocks(ByteCount bytes) const { return std::min(bytes, image_room_) <= images_allocated_; }
-
 void LogFiles::allocate_images(ByteCount bytes) {
-    if (has_image_blocks(bytes)) return;
+    if (bytes <= images_allocated_) return;
     const ByteCount to = std::min(round_up(bytes + bytes / 4, 64_KiB), image_room_);
     if (to <= images_allocated_) return;
     for (const std::uint32_t place : {0U, 1U}) values_->allocate(image_offset(place) + images_allocated_, to - images_allocated_);

@@ -62,8 +62,6 @@ public:
 
     /// Disk blocks for an image of so many bytes in both places, or for as much as there is place. Throws: Error{no_space}. Complexity: constant mostly.
     void allocate_images(ByteCount bytes);
-    /// Whether both places have blocks for so many bytes.
-    bool has_image_blocks(ByteCount bytes) const;
     /// Writes a new image where the header doesn't have one; the draft says so. Each shard is asked for once, in order; what it says counts until the next one is. Not synced.
     void write_image(std::uint64_t serial, std::span<const layout::ImageSegment> segments,
                      const std::function<std::span<const layout::ImageCell>(std::size_t shard)>& cells_of);

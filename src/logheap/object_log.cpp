@@ -34,14 +34,15 @@ std::filesystem::path ring_path_of(const std::filesystem::path& path, const LogH
 
 }  // namespace
 
-std::unique_ptr<ObjectLog> ObjectLog::open(io::Storage& storage, const std::filesystem::path& path, const LogHeapOptions& given, Opening opening) {
+std::unique_ptr<ObjectLog> ObjectLog::open(io::Storage& storage, const std::filesystem::path& path, const LogHeapOptions& given, Opening opening,
+                                           ByteCount memory) {
     const LogHeapOptions options = checked(given, path);
     const std::filesystem::path ring = ring_path_of(path, options);
     const bool makes = opening == Opening::create || (opening == Opening::open_or_create && !storage.find(path));
     const bool writes = opening != Opening::read_only;
     LogFiles files = makes ? LogFiles::create(storage, path, ring, options)
                            : LogFiles::open(storage, path, ring, writes ? io::Access::read_write : io::Access::read_only);
-    std::unique_ptr<ObjectLog> made(new ObjectLog(std::move(files), options, writes));
+    std::unique_ptr<ObjectLog> made(new ObjectLog(std::move(files), options, writes, memory));
     made->recover();
     if (writes) {
         made->files_.end_creation(storage);
@@ -50,8 +51,9 @@ std::unique_ptr<ObjectLog> ObjectLog::open(io::Storage& storage, const std::file
     return made;
 }
 
-ObjectLog::ObjectLog(LogFiles files, const LogHeapOptions& options, bool writes)
-    : options_(options), writes_(writes), files_(std::move(files)), segments_(std::make_unique<Segment[]>(files_.segments() + 1)) {
+ObjectLog::ObjectLog(LogFiles files, const LogHeapOptions& options, bool writes, ByteCount memory)
+    : options_(options), writes_(writes), files_(std::move(files)), segments_(std::make_unique<Segment[]>(files_.segments() + 1)),
+      usable_memory_(memory) {
     std::memcpy(&seed_, files_.header().heap, sizeof seed_);
     free_ = files_.segments();
     const ByteCount bytes = files_.segments() * files_.segment_bytes();
@@ -59,6 +61,24 @@ ObjectLog::ObjectLog(LogFiles files, const LogHeapOptions& options, bool writes)
     first_segment_ = memory_.data() +
                      (round_up(reinterpret_cast<std::uintptr_t>(memory_.data()), vm::large_step) - reinterpret_cast<std::uintptr_t>(memory_.data()));
     files_.values().map_private(first_segment_, bytes, layout::segments_begin, io::Protection::read);
+}
+
+void ObjectLog::map_file(std::uint32_t segment, std::uint64_t units) const {
+    const ByteCount bytes = units * files_.segment_bytes();
+    files_.values().map_private(memory_of(segment), bytes, files_.offset_of(segment), io::Protection::read);
+    if (reads_alone_) vm::set_readahead(memory_of(segment), bytes, false);
+}
+
+/// Once the heap takes more than half of the memory that the process may have: what comes in with a page would make others leave. It stays so: the same heap doesn't go back and forth.
+void ObjectLog::choose_read_ahead() noexcept {
+    if (reads_alone_ || (files_.segments() - free_) * files_.segment_bytes() <= usable_memory_ / 2) return;
+    reads_alone_ = true;  // first: what is mapped from now on is mapped so
+    vm::set_readahead(first_segment_, files_.segments() * files_.segment_bytes(), false);
+}
+
+/// All of a segment, for a pass over it.
+void ObjectLog::will_read(std::uint32_t segment) const noexcept {
+    if (reads_alone_) vm::will_read(memory_of(segment), segments_[segment].end);
 }
 
 ObjectLog::~ObjectLog() {
@@ -129,19 +149,20 @@ void ObjectLog::unpin(std::uint32_t segment) const noexcept {
 /// Calls `f(id)`, in no guard, for each that is there; by then it may be gone.
 template <class F>
 void ObjectLog::for_each_id(std::uint64_t first, F&& f) const {
-    std::vector<std::uint64_t> ids;
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> ids;  // as they lie: what memory doesn't hold is read in one direction
     std::exception_ptr unreadable;
     for (std::size_t shard = 0; shard < IdIndex::shard_count; ++shard) {
         ids.clear();
         try {
             const EpochGuard guard;
-            index_.for_each_in(shard, [&](std::uint64_t id, Place, std::uint64_t) {
-                if (id >= first) ids.push_back(id);
+            index_.for_each_in(shard, [&](std::uint64_t id, Place place, std::uint64_t) {
+                if (id >= first) ids.emplace_back(place.word, id);
             });
         } catch (const Error&) {  // the others are told all the same
             unreadable = std::current_exception();
         }
-        for (const std::uint64_t id : ids) f(id);
+        std::sort(ids.begin(), ids.end());
+        for (const auto& [place, id] : ids) f(id);
     }
     if (unreadable) std::rethrow_exception(unreadable);
 }
@@ -242,8 +263,6 @@ void ObjectLog::ensure_image_room(std::uint64_t more_ids) {
     const std::uint64_t ids = index_.size() + more_ids;
     const std::uint64_t wanted =
         (ids + ids / 16) * sizeof(layout::ImageCell) + files_.segments() * sizeof(layout::ImageSegment) + sizeof(layout::ImageFoot);
-    if (files_.has_image_blocks(wanted)) return;
-    finish_ahead();  // which may be writing there
     try {
         files_.allocate_images(wanted);
     } catch (const Error& error) {

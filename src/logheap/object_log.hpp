@@ -37,14 +37,16 @@
 #include "logheap/id_index.hpp"
 #include "logheap/log_files.hpp"
 #include "vm/address_space.hpp"
+#include "vm/memory_limit.hpp"
 
 namespace taiyen::logheap {
 
 class ObjectLog {
 public:
     enum class Opening { create, open, open_or_create, read_only };
-    /// Throws: as LogHeap's constructor.
-    static std::unique_ptr<ObjectLog> open(io::Storage& storage, const std::filesystem::path& path, const LogHeapOptions& options, Opening opening);
+    /// `memory`: bytes that the process may have. Throws: as LogHeap's constructor.
+    static std::unique_ptr<ObjectLog> open(io::Storage& storage, const std::filesystem::path& path, const LogHeapOptions& options, Opening opening,
+                                           ByteCount memory = vm::usable_memory());
     ObjectLog(const ObjectLog&) = delete;
     ObjectLog& operator=(const ObjectLog&) = delete;
     ~ObjectLog();
@@ -178,7 +180,7 @@ private:
         Place run{};  ///< of a large value
     };
 
-    ObjectLog(LogFiles files, const LogHeapOptions& options, bool writes);
+    ObjectLog(LogFiles files, const LogHeapOptions& options, bool writes, ByteCount memory);
 
     // object_log.cpp
     std::unique_lock<std::mutex> lock_for_writing();
@@ -208,6 +210,9 @@ private:
     std::uint64_t limit() const;
     std::uint64_t checkpoint_bytes() const;
     void ensure_image_room(std::uint64_t more_ids);
+    void map_file(std::uint32_t segment, std::uint64_t units) const;
+    void choose_read_ahead() noexcept;
+    void will_read(std::uint32_t segment) const noexcept;
     void refuse_beyond_limit(std::uint64_t more, std::uint64_t less, std::uint64_t wanted) const;
     const layout::RecordHead& head_at(Place place) const;
     std::span<const std::byte> bytes_at(Place place) const;
@@ -349,8 +354,10 @@ private:
     std::uint64_t free_ = 0;
     std::uint64_t free_allocated_ = 0;                    ///< of them; as far as is known
     mutable std::atomic<bool> is_index_damaged_ = false;  ///< cells of an image can't be read
-    bool has_failed_image_ = false;                       ///< ahead of need; the next one is written when it is needed
-    bool is_disk_full_ = false;                           ///< for segments: those without blocks are none
+    const ByteCount usable_memory_;
+    std::atomic<bool> reads_alone_ = false;
+    bool has_failed_image_ = false;  ///< ahead of need; the next one is written when it is needed
+    bool is_disk_full_ = false;      ///< for segments: those without blocks are none
     std::uint64_t live_ = 0;
     std::uint64_t since_checkpoint_ = 0;
     std::uint64_t kept_begin_ = 0;  ///< segments for a run: nobody else takes them

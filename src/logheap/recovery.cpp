@@ -37,6 +37,7 @@ void ObjectLog::recover() {
         if (!restoration_.was_clean) read_ring();
         count_live();
     }
+    choose_read_ahead();
     restoration_.values = index_.size();
     restoration_.took = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - begin);
 }
@@ -417,6 +418,10 @@ void ObjectLog::start_log() {
     for (std::uint32_t n = 1; n <= files_.segments(); ++n) free_if_dead(n, 0);
     // Each recovery takes segments for what it finds in the ring: the next one shall have some, however short this life is.
     ensure_free(reserve + 1, 0, 0);
+    try {
+        ensure_image_room(0);    // later ones lie behind what images take, so one may be written meanwhile
+    } catch (const HeapFull&) {  // those that there are have theirs
+    }
     counts_ = {};  // of what was found nobody wants to know
     if (options_.background) keeper_ = std::thread([this] { keep(); });
 }

@@ -85,6 +85,7 @@ void ObjectLog::begin_segment(std::uint32_t number, SegmentKind kind, std::uint3
     segment.is_emptied = segment.is_damaged = false;
     free_ -= units;
     free_allocated_ -= units;
+    choose_read_ahead();
     ask_keeper();
     SegmentHead head{layout::segment_magic, {}, number, kind, birth, large_bytes, 0, 0};
     std::copy_n(files_.header().heap, 16, head.heap);
@@ -157,7 +158,7 @@ void ObjectLog::seal(Open& open) {
     durable_step("writing a segment", [&] {
         write_open(open);
 #if !defined(TAIYEN_THREAD_SANITIZER)  // which takes a mapping for a write; those who look there see the same bytes
-        if (writes_) files_.values().map_private(memory_of(open.number), files_.segment_bytes(), files_.offset_of(open.number), io::Protection::read);
+        if (writes_) map_file(open.number, 1);
 #endif
     });
     Segment& segment = segments_[open.number];
@@ -259,7 +260,7 @@ Place ObjectLog::write_large(std::span<const std::byte> bytes, std::uint64_t id,
         number = take_run(units);
     }
     if (number == 0 || available() < reserve + units) throw_full(bytes.size());
-    files_.values().map_private(memory_of(number), units * files_.segment_bytes(), files_.offset_of(number), io::Protection::read);
+    map_file(number, units);
     const AlignedBuffer first(page_bytes);
     std::memset(first.data(), 0, first.size());
     begin_segment(number, SegmentKind::large, static_cast<std::uint32_t>(units), bytes.size(), first.data());

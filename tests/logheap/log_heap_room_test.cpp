@@ -1,4 +1,6 @@
 // Room: heaps that are full, disks that are full, large values between others.
+#include <array>
+#include <fstream>
 #include <map>
 #include <random>
 #include <string>
@@ -293,6 +295,48 @@ BOOST_AUTO_TEST_CASE(counts_are_of_what_operations_wrote) {
     log = reopened(disk, std::move(log));
     BOOST_TEST(log->restoration().from_ring == 2U);
     BOOST_TEST(log->stats().put_bytes == 0U);
+    log->close();
+}
+
+/// How many mappings of the file read their pages alone, and how many don't (VmFlags of smaps, proc_pid_smaps(5)).
+std::array<int, 2> mappings_alone_and_others(const std::filesystem::path& path) {
+    std::array<int, 2> found{};
+    std::ifstream smaps("/proc/thread-self/smaps");
+    bool within = false;
+    for (std::string line; std::getline(smaps, line);) {
+        const std::size_t dash = line.find('-');
+        if (dash != std::string::npos && dash == line.find_first_not_of("0123456789abcdef"))
+            within = line.ends_with("/" + path.filename().string());
+        else if (within && line.starts_with("VmFlags:"))
+            ++found[line.find(" rr") != std::string::npos ? 0 : 1];
+    }
+    return found;
+}
+
+BOOST_AUTO_TEST_CASE(pages_come_in_alone_once_the_heap_takes_half_of_the_memory) {
+    const Place at;
+    LogHeapOptions options = small(64);
+    options.background = false;
+    ObjectLog::open(io::posix_storage(), at.path, options, ObjectLog::Opening::create)->close();  // of a file that had no name smaps tells none
+    {
+        const auto log = ObjectLog::open(io::posix_storage(), at.path, options, ObjectLog::Opening::open, 2_MiB);
+        BOOST_TEST(mappings_alone_and_others(at.path)[0] == 0);
+        BOOST_TEST(mappings_alone_and_others(at.path)[1] > 0);
+        for (std::uint64_t id = 1; id <= 24; ++id) log->put_as(LogId{id}, bytes_of(60'000, id));
+        log->put_as(LogId{100}, bytes_of(200'000));
+        log->clean(1_MiB);
+        BOOST_TEST(mappings_alone_and_others(at.path)[0] > 0);
+        BOOST_TEST(mappings_alone_and_others(at.path)[1] == 0);
+        log->close();
+    }
+    {
+        const auto log = ObjectLog::open(io::posix_storage(), at.path, options, ObjectLog::Opening::read_only, 2_MiB);
+        BOOST_TEST(mappings_alone_and_others(at.path)[0] > 0);
+        BOOST_TEST(mappings_alone_and_others(at.path)[1] == 0);
+        BOOST_TEST((log->get(LogId{7}).bytes().size() == 60'000U));
+    }
+    const auto log = ObjectLog::open(io::posix_storage(), at.path, options, ObjectLog::Opening::open, 64_MiB);
+    BOOST_TEST(mappings_alone_and_others(at.path)[0] == 0);
     log->close();
 }
 
