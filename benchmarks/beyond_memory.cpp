@@ -19,6 +19,7 @@
 #include "key_values/key_values.hpp"
 #include "machine.hpp"
 #include "memory_group.hpp"
+#include "own_process.hpp"
 
 namespace {
 
@@ -35,40 +36,6 @@ struct Subject {
     std::string folder;
     std::function<std::unique_ptr<bench::KeyValues>(bench::Setup)> make;
 };
-
-/// Runs it in a process of its own, and gets what it returns.
-template <class Result, class F>
-std::optional<Result> in_child(F&& action) {
-    std::array<int, 2> ends{};
-    if (::pipe(ends.data()) != 0) throw std::runtime_error("pipe failed");
-    std::fflush(nullptr);
-    const pid_t child = ::fork();
-    if (child < 0) throw std::runtime_error("fork failed");
-    if (child == 0) {
-        int status = 1;
-        try {
-            const Result result = action();
-            status = ::write(ends[1], &result, sizeof result) == static_cast<ssize_t>(sizeof result) ? 0 : 1;
-        } catch (const std::exception& error) {
-            std::printf("%s\n", error.what());
-        }
-        std::fflush(nullptr);
-        ::_exit(status);
-    }
-    ::close(ends[1]);
-    Result result{};
-    const bool whole = ::read(ends[0], &result, sizeof result) == static_cast<ssize_t>(sizeof result);
-    ::close(ends[0]);
-    int status = 0;
-    ::waitpid(child, &status, 0);
-    if (WIFSIGNALED(status)) std::printf("ended by signal %d (9: it needed more memory than there is)\n", WTERMSIG(status));
-    return whole ? std::optional(result) : std::nullopt;
-}
-
-void forget_folder(const std::filesystem::path& folder) {
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder))
-        if (entry.is_regular_file()) bench::forget_cached(entry.path());
-}
 
 /// Calls `action(n)` until so much time has passed; calls per second.
 template <class F>
@@ -156,7 +123,7 @@ int run(const bench::Options& options) {
     std::vector<Subject> there;
     for (const Subject& subject : subjects) {
         if (std::find(made.begin(), made.end(), subject.folder) == made.end()) {
-            const auto bytes = in_child<std::uintmax_t>([&] {
+            const auto bytes = bench::in_child<std::uintmax_t>([&] {
                 const auto store = subject.make(setup_of(subject, false));
                 if (store == nullptr) throw std::runtime_error(subject.name + ": built without it");
                 bench::print_contenders({store.get()});
@@ -177,9 +144,9 @@ int run(const bench::Options& options) {
     std::uint64_t seed = 100;
     for (std::size_t i = 0; i < there.size(); ++i) {
         contenders.push_back({there[i].name, [&, i] {
-                                  forget_folder(folder / there[i].folder);
+                                  bench::forget_folder(folder / there[i].folder);
                                   ++seed;
-                                  const auto figures = in_child<Figures>([&] {
+                                  const auto figures = bench::in_child<Figures>([&] {
                                       if (group != nullptr) group->enter();
                                       return measure(there[i], setup_of(there[i], true), seconds, seed);
                                   });

@@ -3,14 +3,20 @@
 // One million values of 100 bytes. Every contender looks its keys up. First nobody waits for the disk, then each update is durable; mixes are sums of what a read and an update take.
 // Then the log heap alone: half of the operations update, half remove and put, with sizes that shift, until the heap was written several times over.
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <random>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -21,6 +27,8 @@
 #include "harness.hpp"
 #include "key_values/key_values.hpp"
 #include "machine.hpp"
+#include "memory_group.hpp"
+#include "own_process.hpp"
 
 namespace {
 
@@ -331,6 +339,111 @@ void opening(const bench::Options& options, const bench::Folder& folder) {
     table.print();
 }
 
+struct Beyond {
+    double open_ms = 0;
+    double gets = 0;  ///< a second
+    double kilobytes_per_get = 0;
+    double updates = 0;
+    double bare_reads = 0;
+    std::uint64_t index_bytes = 0;
+};
+
+/// Calls `action` until so much time has passed; calls per second.
+template <class F>
+double rate_of(double seconds, F&& action) {
+    const auto start = std::chrono::steady_clock::now();
+    std::uint64_t done = 0;
+    double took = 0;
+    for (; took < seconds; took = bench::microseconds_since(start) / 1e6, done += 64)
+        for (int i = 0; i < 64; ++i) action();
+    return static_cast<double>(done) / took;
+}
+
+/// A block of the file, read directly, by nobody's data structure.
+double bare_reads_of(const std::filesystem::path& path, double seconds, std::mt19937_64& random) {
+    constexpr std::size_t block = 4096;
+    const int file = ::open(path.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC);
+    if (file < 0) throw std::runtime_error(path.string() + ": can't be opened");
+    const std::unique_ptr<void, decltype(&std::free)> memory(std::aligned_alloc(block, block), &std::free);
+    struct stat about{};
+    if (::fstat(file, &about) != 0) throw std::runtime_error(path.string() + ": can't be looked at");
+    const std::uint64_t blocks = static_cast<std::uint64_t>(about.st_blocks) * 512 / block;  // what is in use lies in front
+    const double rate = rate_of(seconds, [&] {
+        if (::pread(file, memory.get(), block, static_cast<off_t>(random() % blocks * block)) != static_cast<ssize_t>(block))
+            throw std::runtime_error(path.string() + ": can't be read");
+    });
+    ::close(file);
+    return rate;
+}
+
+/// Values that together are larger than the memory that the process may have.
+void beyond(const bench::Options& options, const bench::Folder& folder) {
+    const std::size_t memory = options.quick() ? std::size_t{64} << 20U : options.number("--memory") << 20U;
+    const std::size_t data = options.quick() ? std::size_t{512} << 20U : options.number("--data") << 30U;
+    const double seconds = options.quick() ? 1 : 8;
+    const std::vector<std::byte> value(1000, std::byte{7});
+    const std::uint64_t count = data / value.size();
+    const bench::MemoryGroup group(options.text("--group"), memory);
+    const std::filesystem::path path = folder / "beyond" / "values.tyl";
+    std::filesystem::create_directories(path.parent_path());
+    taiyen::LogHeapOptions settings;
+    settings.capacity = data / 4 * 5;
+    const auto made = bench::in_child<int>([&] {
+        taiyen::LogHeapOptions filling = settings;
+        filling.durability = taiyen::Durability::async;
+        taiyen::LogHeap heap(taiyen::create_only, path, filling);
+        for (std::uint64_t id = 1; id <= count; ++id) heap.put_as(taiyen::LogId{id}, value);
+        heap.close();
+        return 1;
+    });
+    if (!made) throw std::runtime_error("the heap can't be filled");
+    bench::settle(folder / "settle");
+    std::array<bench::Samples, 5> samples;
+    std::uint64_t index_bytes = 0;
+    for (int round = 0; round < options.rounds(); ++round) {
+        bench::forget_folder(path.parent_path());
+        const auto found = bench::in_child<Beyond>([&] {
+            group.enter();
+            Beyond of;
+            std::mt19937_64 random(static_cast<std::uint64_t>(round));
+            of.bare_reads = bare_reads_of(path, seconds / 2, random);
+            std::unique_ptr<taiyen::LogHeap> heap;
+            of.open_ms = bench::microseconds_of([&] { heap = std::make_unique<taiyen::LogHeap>(taiyen::open_only, path, settings); }) / 1000;
+            const auto get = [&] {
+                if (heap->get(taiyen::LogId{1 + random() % count}).bytes().size() != value.size()) throw std::runtime_error("a value is gone");
+            };
+            // Until memory is full.
+            for (const auto start = std::chrono::steady_clock::now();
+                 bench::Counters::now().device_read_bytes < memory && bench::microseconds_since(start) < 90e6;)
+                for (int i = 0; i < 100; ++i) get();
+            const std::uint64_t before = bench::Counters::now().device_read_bytes;
+            const auto start = std::chrono::steady_clock::now();
+            of.gets = rate_of(seconds, get);
+            const double gets = of.gets * bench::microseconds_since(start) / 1e6;
+            of.kilobytes_per_get = static_cast<double>(bench::Counters::now().device_read_bytes - before) / 1024 / gets;
+            of.updates = rate_of(seconds, [&] { heap->update(taiyen::LogId{1 + random() % count}, value); });
+            of.index_bytes = heap->stats().index_bytes;
+            heap->close();
+            return of;
+        });
+        if (!found) throw std::runtime_error("the heap can't be read in so much memory");
+        samples[0].add(found->open_ms);
+        samples[1].add(found->gets);
+        samples[2].add(found->gets / found->bare_reads);
+        samples[3].add(found->kilobytes_per_get);
+        samples[4].add(found->updates);
+        index_bytes = found->index_bytes;
+        bench::settle(folder / "settle");
+    }
+    std::printf("%llu values of 1000 bytes, %.1f GiB, in %.2f GiB of memory, of which the index takes %.2f; one thread, durable updates\n",
+                static_cast<unsigned long long>(count), static_cast<double>(data) / (1U << 30U), static_cast<double>(memory) / (1U << 30U),
+                static_cast<double>(index_bytes) / (1U << 30U));
+    bench::Table table({"", "opening, ms", "gets/s", "÷ bare reads of 4 KiB", "KiB read for a get", "updates/s"});
+    table.row({"LogHeap", bench::spread(samples[0], 1), bench::spread(samples[1], 0), bench::spread(samples[2], 2), bench::spread(samples[3], 1),
+               bench::spread(samples[4], 0)});
+    table.print();
+}
+
 int run(const bench::Options& options) {
     bench::print_head(options, "Values by number");
     const bench::Folder folder(options.folder());
@@ -341,6 +454,7 @@ int run(const bench::Options& options) {
     if (part.empty() || part == "durable") durable(options, folder);
     if (part.empty() || part == "opening") opening(options, folder);
     if (part.empty() || part == "churn") churn(options, folder);
+    if (part == "beyond") beyond(options, folder);
     return 0;
 }
 
@@ -348,8 +462,12 @@ int run(const bench::Options& options) {
 
 int main(int argc, char** argv) {
     return bench::guarded([&] {
-        return run(bench::Options(argc, argv, "What do values by number cost that are written and removed all the time?", 5,
-                                  bench::Priority::real_time, {{"--part", "", "async, sync, durable, opening or churn; nothing: all"}},
-                                  bench::Processors::all));
+        return run(
+            bench::Options(argc, argv, "What do values by number cost that are written and removed all the time?", 5, bench::Priority::real_time,
+                           {{"--part", "", "async, sync, durable, opening or churn; nothing: all of these; or beyond: data larger than memory"},
+                            {"--data", "30", "GiB of values, of part beyond"},
+                            {"--memory", "4096", "MiB, of part beyond, page cache included"},
+                            {"--group", "", "a memory control group that is there, of part beyond"}},
+                           bench::Processors::all));
     });
 }
